@@ -28,6 +28,30 @@ TEST_CASE("sim_queue: an event on a stream without waits is no operation") {
     CHECK(m.schedule.now() == sim_time{10});
 }
 
+TEST_CASE("sim_queue: the legacy stream waits once for the work of each blocking stream") {
+    for (bool const races : {true, false}) {
+        sim_machine       m{{.checks = {.races = races}}};
+        sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
+        sim_queue         queue{call};
+        sim_stream_state& legacy = *m.at(0).legacy;
+        auto const        work   = [&](sim_stream_state& s) {
+            queue.enqueue(s, {.name = "k", .engine = sim_engine::host, .duration = sim_time{5}});
+        };
+        for (int i = 0; i < 10; ++i) { work(m.make_stream(*call.host, 0, true)); }
+        CHECK(m.at(0).unfollowed.size() == 10);
+        work(legacy);
+        CHECK(m.at(0).unfollowed.size() == 0);
+        work(legacy);
+        work(m.make_stream(*call.host, 0, true));
+        CHECK(m.at(0).unfollowed.size() == 1);
+        auto const before = legacy.tail.number;
+        work(legacy);
+        CHECK(legacy.tail.number > before);
+        while (m.schedule.next() != sim_time::max()) { m.schedule.step(call.held); }
+        CHECK_FALSE(legacy.tail.pending());
+    }
+}
+
 TEST_CASE("sim_queue: completed waits are removed") {
     sim_machine       m{{}};
     sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};

@@ -176,15 +176,14 @@ private:
             sim_machine::include_allocations(s);
             for (sim_stream_state* const other : d.unfollowed) { follow_stream(s, *other); }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
-            if (m_.checker.on().races) {
-                sim_machine::take_over(s.vclock, d.blocking_orphans_vclock);
-                // `s` now follows all blocking streams, so its next action need not wait. If a
-                // resource makes this call, the program's next call must still wait for them.
-                if (!in_resource_call()) {
-                    d.unfollowed.clear();
-                    d.blocking_orphans.clear();
-                    d.blocking_orphans_vclock = {};
-                }
+            bool const races = m_.checker.on().races;
+            if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
+            // `s` now follows all blocking streams, so its next action need not wait. If a resource
+            // makes this call, the checker must still see the program's next call wait for them.
+            if (!races || !in_resource_call()) {
+                d.unfollowed.clear();
+                d.blocking_orphans.clear();
+                d.blocking_orphans_vclock = {};
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
