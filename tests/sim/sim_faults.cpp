@@ -5,6 +5,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/collecting.hpp"
+#include "../doubles/contracts_throw.hpp"
 
 #include <doctest/doctest.h>
 
@@ -35,6 +36,12 @@ TEST_CASE("sim_faults: the n-th allocation is refused, and the ones before and a
     CHECK_THROWS_AS(static_cast<void>(mr.allocate_sync(64)), out_of_memory);
     mr.deallocate_sync(a, 64);
     mr.deallocate_sync(b, 64);
+}
+
+TEST_CASE("sim_faults: the number 0 is refused, because no call has it") {
+    sim_node                       node{instant_copies()};
+    doubles::contracts_throw const throws;
+    CHECK_THROWS_AS(node.faults().at(sim_call_kind::launch, 0), doubles::broken_contract);
 }
 
 TEST_CASE("sim_faults: consecutive calls fail, counted from the injection of the fault") {

@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/contracts_throw.hpp"
+
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -38,4 +40,10 @@ TEST_CASE("sim_interrupt: the function runs once, before the n-th call of this t
     for (int i = 0; i != 4; ++i) { e.record(s); }
     CHECK(happened == 1);
     CHECK_FALSE(captured);
+}
+
+TEST_CASE("sim_interrupt: the number 0 is refused, because no call has it") {
+    doubles::contracts_throw const throws;
+    CHECK_THROWS_AS(sim_interrupt::before(0, [] {}), doubles::broken_contract);
+    CHECK(sim_interrupt::end()); // there is none
 }

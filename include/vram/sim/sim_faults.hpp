@@ -4,6 +4,7 @@
 /// \file
 /// `sim_faults` makes chosen calls of the simulated device fail.
 
+#include <vram/base/contract.hpp>           // expects
 #include <vram/sim/machine/sim_choices.hpp> // sim_random
 #include <vram/sim/sim_error.hpp>           // sim_status
 #include <vram/sim/sim_time.hpp>
@@ -82,9 +83,10 @@ class sim_faults {
 public:
     using predicate = std::function<bool(sim_call_info const&)>;
 
-    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next call), and into the
-    /// `times - 1` calls after that.
+    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next call; 0 is a broken
+    /// contract), and into the `times - 1` calls after that.
     void at(sim_call_kind kind, std::uint64_t nth, sim_fault fault = {}, std::uint64_t times = 1) {
+        expects(nth != 0, "sim_faults: the next call has the number 1, so 0 is never reached");
         std::lock_guard const held{mutex_};
         std::uint64_t const   first = calls(kind) + nth;
         add(

@@ -4,6 +4,7 @@
 /// \file
 /// `sim_interrupt` runs a function of a test before a chosen call of the simulated device.
 
+#include <vram/base/contract.hpp>                 // expects
 #include <vram/sim/machine/sim_resource_call.hpp> // sim_program_call
 
 #include <cstdint>    // uint64_t
@@ -13,8 +14,9 @@
 namespace vram {
 
 /// Runs a function once, before the `nth` call of the simulated device by the calling thread from
-/// now on (1 is the next one). No lock of the simulated device is held, so the function can make
-/// calls that another thread could make at that time. Calls made by the function are not counted.
+/// now on (1 is the next one; 0 is a broken contract). No lock of the simulated device is held, so
+/// the function can make calls that another thread could make at that time. Calls made by the
+/// function are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);
@@ -26,6 +28,7 @@ namespace vram {
 class sim_interrupt {
 public:
     static void before(std::uint64_t nth, std::function<void()> what) {
+        expects(nth != 0, "sim_interrupt: the next call has the number 1, so 0 is never reached");
         self() = {nth, std::move(what)};
     }
     /// Cancels the function that the calling thread passed to `before` last, if it has not begun.
