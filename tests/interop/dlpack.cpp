@@ -234,9 +234,8 @@ TEST_CASE("dlpack: a tensor that cannot be used is refused, and stays with its o
               t.shape                   = {std::int64_t{1} << 40, std::int64_t{1} << 40};
               t.managed.dl_tensor.shape = t.shape.data();
           }).starts_with("constructor: vram: a DLPack tensor has an impossible extent"));
-    CHECK(refusal([](versioned& t) {
-              t.managed.dl_tensor.dtype.bits = 64;
-          }).starts_with("as: vram: a DLPack tensor has another element type"));
+    CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.bits = 64; }) ==
+          "as: vram: a DLPack tensor has another element type: float64, not float32");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.lanes = 2; }).starts_with("as:"));
     CHECK(refusal([](versioned& t) { t.managed.flags = dlpack_versioned::read_only; }) ==
           "as: vram: a DLPack tensor is read-only: write as<Element const>()");
@@ -350,6 +349,32 @@ TEST_CASE("dlpack: an imported tensor waits for the default stream of its device
     }
     CHECK(theirs.deleted == 1);
     CHECK(node.now() >= sim_time{9000});
+    device.deallocate_sync(block, 96);
+}
+
+TEST_CASE("dlpack: an imported tensor of another device than its stream is refused") {
+    sim_node                  node{{.devices = 2}};
+    sim_device const          far{1};
+    sim_stream const          near_by, there{far};
+    foreign<dlpack_versioned> theirs;
+    sim_resource              device{far};
+    void* const               block = device.allocate_sync(96);
+    theirs.managed.dl_tensor.device = {2, 1};
+    theirs.managed.dl_tensor.data   = block;
+    try {
+        dlpack<sim_platform> const in{&theirs.managed, near_by};
+        FAIL("it is accepted");
+    } catch (dlpack_error const& e) {
+        CHECK(std::string{e.what()} == "vram: a DLPack tensor is on another device than its "
+                                       "stream; the device of the tensor is: 1");
+    }
+    CHECK(theirs.deleted == 0); // it still belongs to the caller
+    {
+        dlpack<sim_platform> in{&theirs.managed, there};
+        in.set_stream(near_by); // with peer access
+    }
+    CHECK(theirs.deleted == 1);
+    CHECK(sim_device::current() != far);
     device.deallocate_sync(block, 96);
 }
 

@@ -13,11 +13,26 @@
 
 #include <cuda_runtime_api.h> // cudaError_t
 
-#include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <concepts>    // same_as, convertible_to
+#include <cstddef>     // size_t
+#include <type_traits> // is_lvalue_reference_v, remove_reference_t
+#include <utility>     // move
 
 namespace vram {
+
+namespace detail {
+
+template <class R>
+concept cub_memory = resource_for<std::remove_reference_t<R>, cuda_platform, device_accessible>;
+template <class Algorithm>
+concept cub_algorithm = requires(Algorithm& f, std::size_t& n) {
+    { f(static_cast<void*>(nullptr), n) } -> std::same_as<cudaError_t>;
+};
+template <class R, class S, class Algorithm>
+concept cub_runnable = std::is_lvalue_reference_v<R> && cub_memory<R> &&
+                       std::convertible_to<S, cuda_stream_view> && cub_algorithm<Algorithm>;
+
+} // namespace detail
 
 /// Calls `algorithm` twice, as CUB requires: for the size of its temporary storage, and then with
 /// storage from `memory`. For CUB of any version.
@@ -31,10 +46,7 @@ namespace vram {
 /// Streams   The storage is allocated and freed on `s`, on which the algorithm must run.
 /// Cost      One allocation and one free, if the algorithm needs storage.
 template <class R, class Algorithm>
-    requires resource_for<R, cuda_platform, device_accessible> &&
-             requires(Algorithm& f, std::size_t& n) {
-                 { f(static_cast<void*>(nullptr), n) } -> std::same_as<cudaError_t>;
-             }
+    requires detail::cub_memory<R> && detail::cub_algorithm<Algorithm>
 void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
              call_site at = call_site::current()) {
     std::size_t bytes = 0;
@@ -43,6 +55,28 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     // With a null pointer the algorithm would only return the size again.
     static char none = 0;
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
+}
+
+/// Refuses other arguments with a compile error that states the remedy.
+template <class R, class S, class Algorithm>
+    requires(!detail::cub_runnable<R, S, std::remove_reference_t<Algorithm>>)
+void cub_run(R&&, S&&, Algorithm&&) {
+    constexpr bool memory  = detail::cub_memory<R>;
+    constexpr bool swapped = !memory && detail::cub_memory<S>;
+    constexpr bool stream  = std::convertible_to<S, cuda_stream_view>;
+    static_assert(!swapped, "the resource comes first: write cub_run(memory, stream, algorithm)");
+    static_assert(swapped || memory,
+                  "cub_run needs a stream-ordered resource that devices can access: write "
+                  "stream_ordered<cuda_resource>, or a pool over it");
+    static_assert(!memory || std::is_lvalue_reference_v<R>,
+                  "cub_run borrows the resource, which must outlive the work of the stream: give "
+                  "it a name");
+    static_assert(!memory || stream,
+                  "the second argument of cub_run is a stream of CUDA: write cub_run(memory, "
+                  "stream, algorithm)");
+    static_assert(!memory || !stream || detail::cub_algorithm<std::remove_reference_t<Algorithm>>,
+                  "cub_run calls the algorithm with temporary storage: write [&](void* storage, "
+                  "std::size_t& bytes) { return cub::DeviceReduce::Sum(storage, bytes, ...); }");
 }
 
 #if CCCL_VERSION >= 3004000

@@ -42,6 +42,11 @@ public:
     /// Makes an error with a number after the text.
     dlpack_error(char const* text, long long number) noexcept
         : text_{text, [&] { return std::string{text} + ": " + std::to_string(number); }} {}
+    /// Makes an error with the name of the tensor's element type, and of the one that was requested.
+    dlpack_error(char const* text, detail::dlpack_type found, detail::dlpack_type wanted) noexcept
+        : text_{text, [&] {
+                    return std::string{text} + ": " + name_of(found) + ", not " + name_of(wanted);
+                }} {}
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
@@ -96,8 +101,8 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 /// tensor still belongs to the caller. Move-only.
 ///
 /// Failure   Throws `dlpack_error` for a tensor of another major version of DLPack, with an
-///           impossible shape, or in memory that the platform cannot access. The destructor reports
-///           errors to the error sink.
+///           impossible shape, in memory that the platform cannot access, or in memory of another
+///           device than that of `stream`. The destructor reports errors to the error sink.
 /// Threads   One thread at a time.
 /// Streams   The owner of the tensor must have ordered `stream` after its own work, as
 ///           `__dlpack__(stream)` does in Python. The destructor blocks the host until the work of
@@ -125,6 +130,11 @@ public:
         read(static_cast<std::int32_t>(t.device.device_type),
              {t.shape, static_cast<std::size_t>(t.ndim > 0 ? t.ndim : 0)}, t.strides);
         device_id_ = static_cast<int>(t.device.device_id);
+        if (far_from_stream()) {
+            throw dlpack_error{"vram: a DLPack tensor is on another device than its stream; the "
+                               "device of the tensor is",
+                               device_id_};
+        }
         type_   = {static_cast<std::uint8_t>(t.dtype.code), static_cast<std::uint8_t>(t.dtype.bits),
                    static_cast<std::uint16_t>(t.dtype.lanes)};
         data_   = static_cast<std::byte*>(t.data) + (t.data != nullptr ? t.byte_offset : 0);
@@ -173,9 +183,7 @@ public:
     [[nodiscard]] std::span<Element> as() const {
         constexpr detail::dlpack_type wanted = detail::dlpack_type_of<Element>;
         if (type_ != wanted) {
-            throw dlpack_error{"vram: a DLPack tensor has another element type; its code and bits, "
-                               "as code * 1000 + bits, are",
-                               type_.code * 1000LL + type_.bits};
+            throw dlpack_error{"vram: a DLPack tensor has another element type", type_, wanted};
         }
         if (read_only_ && !std::is_const_v<Element>) {
             throw dlpack_error{"vram: a DLPack tensor is read-only: write as<Element const>()"};
@@ -219,7 +227,7 @@ public:
     /// Returns the stream for which the destructor waits.
     [[nodiscard]] stream get_stream() const noexcept { return stream_; }
     /// Makes `s` the stream for which the destructor waits. The caller must have ordered `s` after
-    /// the work that uses the tensor.
+    /// the work that uses the tensor. It can be a stream of another device, with peer access.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = detail::hold_stream<Platform>(s);
@@ -261,6 +269,14 @@ private:
             Platform::synchronize(stream_);
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
+    }
+    /// Returns true if the stream belongs to another device than the memory, which its kernels may
+    /// not be able to access.
+    [[nodiscard]] bool far_from_stream() const {
+        if (kind_ != memory_kind::device || Platform::capturing(stream_)) { return false; }
+        auto const                            there = device_of_streams();
+        typename Platform::device_guard const on{there};
+        return !(Platform::device_of(stream_) == there);
     }
     /// Returns the device to which the handle of a default stream refers.
     [[nodiscard]] typename Platform::device device_of_streams() const {

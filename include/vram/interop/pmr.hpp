@@ -21,10 +21,23 @@
 #include <limits>          // numeric_limits
 #include <memory_resource> // memory_resource
 #include <new>             // bad_alloc
-#include <type_traits>     // remove_reference_t
+#include <type_traits>     // remove_reference_t, remove_cvref_t
 #include <utility>         // forward
 
 namespace vram {
+
+namespace detail {
+
+template <class R>
+struct check_host_access {
+    static_assert(
+        has_property<R, host_accessible>,
+        "the host writes to the memory of a pmr: write pmr{pool{pinned_resource{}}}, with "
+        "pinned_resource, managed_resource or host_resource");
+    using type = R;
+};
+
+} // namespace detail
 
 /// A `std::pmr::memory_resource` over memory that the host can access, such as pinned memory.
 ///
@@ -69,8 +82,13 @@ private:
 };
 
 template <class R>
-    requires(!std::copy_constructible<R>)
+    requires(!std::copy_constructible<R> && has_property<R, host_accessible>)
 pmr(R&) -> pmr<R&>;
+/// A resource whose memory the host cannot access is refused with a sentence.
+template <class R>
+    requires synchronous_resource<std::remove_cvref_t<R>> &&
+             (!has_property<std::remove_cvref_t<R>, host_accessible>)
+pmr(R&&) -> pmr<typename detail::check_host_access<std::remove_cvref_t<R>>::type>;
 
 /// A `std::pmr::memory_resource` as an upstream of vram's layers and pools.
 ///

@@ -35,4 +35,16 @@ TEST_CASE("dlpack_tensor: each element type has the code that DLPack gives it") 
     CHECK(!dlpack_element<int*>);
 }
 
+TEST_CASE("dlpack_tensor: element types have the names of NumPy and PyTorch") {
+    CHECK(name_of(dlpack_type_of<float>) == "float32");
+    CHECK(name_of(dlpack_type_of<std::int64_t>) == "int64");
+    CHECK(name_of(dlpack_type_of<std::byte>) == "uint8");
+    CHECK(name_of(dlpack_type_of<__nv_bfloat16>) == "bfloat16");
+    CHECK(name_of(dlpack_type_of<std::complex<double>>) == "complex128");
+    CHECK(name_of(dlpack_type_of<bool>) == "bool");
+    CHECK(name_of(dlpack_type_of<__nv_fp8_e5m2>) == "float8_e5m2");
+    CHECK(name_of({2, 32, 4}) == "float32 x 4");
+    CHECK(name_of({9, 4, 1}) == "code 9 with 4 bits");
+}
+
 } // namespace dlpack_tensor_tests

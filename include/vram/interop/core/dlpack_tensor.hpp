@@ -11,6 +11,7 @@
 #include <concepts>    // integral, floating_point, same_as
 #include <cstddef>     // size_t, byte
 #include <cstdint>     // int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+#include <string>      // string, to_string
 #include <type_traits> // is_signed_v, remove_cv_t
 
 namespace vram {
@@ -120,6 +121,24 @@ concept dlpack_element = dlpack_code<Element>() != 255;
 template <dlpack_element Element>
 inline constexpr dlpack_type dlpack_type_of{dlpack_code<Element>(),
                                             static_cast<std::uint8_t>(8 * sizeof(Element)), 1};
+
+/// Returns the name of an element type, as in NumPy and PyTorch: "float32".
+[[nodiscard]] inline std::string name_of(dlpack_type t) {
+    auto const  bits = std::to_string(t.bits);
+    std::string text;
+    switch (t.code) {
+    case 0: text = "int" + bits; break;
+    case 1: text = "uint" + bits; break;
+    case 2: text = "float" + bits; break;
+    case 4: text = "bfloat" + bits; break;
+    case 5: text = "complex" + bits; break;
+    case 6: text = "bool"; break;
+    case 10: text = "float8_e4m3fn"; break;
+    case 12: text = "float8_e5m2"; break;
+    default: text = "code " + std::to_string(t.code) + " with " + bits + " bits";
+    }
+    return t.lanes == 1 ? text : text + " x " + std::to_string(t.lanes);
+}
 
 } // namespace detail
 } // namespace vram
