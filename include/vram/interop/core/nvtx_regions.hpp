@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `nvtx_regions` is the table of heaps and regions that a tool of NVTX knows.
+
+#include <vram/base/tag.hpp> // current_tag, memory_tag
+#include <vram/interop/core/nvtx_heap.hpp>
+#include <vram/interop/core/overlapping.hpp> // end_of, for_overlapping
+
+#include <algorithm> // max, min
+#include <cstdint>   // uintptr_t
+#include <cstring>   // strcmp
+#include <iterator>  // prev
+#include <map>       // map
+#include <new>       // bad_alloc
+
+namespace vram {
+namespace detail {
+
+/// The table of heaps (memory that a tool of NVTX checks) and regions (parts of heaps that may be
+/// used), with a record of each block. Each function also registers or removes what it changes with
+/// the tool. Addresses are numbers; a range is [from, to).
+///
+/// Failure   No function throws. If there is no host memory for the record of a block, each heap in
+///           which the block lies becomes one region, so that the tool checks it as a whole.
+/// Threads   One thread at a time.
+class nvtx_regions {
+    using address = std::uintptr_t;
+
+public:
+    nvtx_regions()               = default;
+    nvtx_regions(nvtx_regions&&) = delete;
+
+    /// Returns true if there is no heap.
+    [[nodiscard]] bool empty() const noexcept { return heaps_.empty(); }
+    /// Returns true if the address lies in a heap.
+    [[nodiscard]] bool contains(address at) noexcept {
+        bool within = false;
+        for_overlapping(heaps_, at, at + 1, [&](auto) { within = true; });
+        return within;
+    }
+
+    /// Registers the parts of a range that are in no heap as new heaps with the NVTX tool, which may
+    /// refuse them.
+    void cover(address from, address to) noexcept {
+        while (from < to) {
+            auto const after = heaps_.upper_bound(from);
+            if (after != heaps_.begin() && std::prev(after)->second.end > from) {
+                from = std::prev(after)->second.end;
+                continue;
+            }
+            address const end = after != heaps_.end() ? std::min(to, after->first) : to;
+            try {
+                auto const made = heaps_.emplace_hint(after, from, heap{.end = end});
+                made->second.is = nvtx_heap::add(pointer(from), end - from);
+                if (!made->second.is.known()) { heaps_.erase(made); }
+            } catch (std::bad_alloc const&) {} // the tool checks the chunk as a whole
+            from = end;
+        }
+    }
+    /// Called before a chunk is added that was allocated in or outside of a capture. Removes the
+    /// heaps that overlap it and whose chunks captures have removed.
+    void replace_ended(address from, address to, bool captured) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            if (!h->second.ended) { return; }
+            // In a capture the memory was not freed by CUDA: the upstream reuses it for the graph.
+            if (captured) { return drop_heap(h); }
+            for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
+            for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
+            heaps_.erase(h);
+        });
+    }
+    /// Removes the heaps in a range, with their regions.
+    void drop_heaps(address from, address to) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
+    }
+    /// Removes the heaps whose chunks captures have removed, or all others.
+    void drop_all(bool ended) noexcept {
+        for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
+            if (h->second.ended == ended) { drop_heap(h); }
+        });
+    }
+    /// Marks the heaps in a range as memory of a captured graph: they stay until `drop_all(true)`
+    /// or `replace_ended`.
+    void keep_heaps(address from, address to) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
+    }
+
+    /// Registers the block [from, to) of the resource `name` as a region with the tag of the thread.
+    void allocate(address from, address to, char const* name, bool captured) noexcept {
+        bool any = false;
+        for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
+        if (!any) { return; }
+        for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
+        try {
+            block made{.end = to, .resource = name, .captured = captured};
+            made.has_region = !(captured && reuse_kept(from, to));
+            if (made.has_region) { take_kept(from, to); }
+            blocks_.insert_or_assign(from, made);
+            if (!made.has_region) { return; }
+        } catch (std::bad_alloc const&) { return forfeit(from, to); }
+        add_regions(from, to, current_tag());
+    }
+    /// Ends the region of the block at `from`, unless a captured graph may use it: see
+    /// `nvtx_heap_books`. The record stays, because the free may be refused.
+    void free(address from, char const* name, bool captured, bool until_reset) noexcept {
+        auto const b = blocks_.find(from);
+        if (b == blocks_.end() || !same(b->second.resource, name)) { return; }
+        block& is = b->second;
+        if (is.frees == 0 && is.has_region) {
+            if (!captured && !(until_reset && is.captured)) {
+                remove_regions(from, is.end);
+            } else {
+                try {
+                    keep_block(b);
+                } catch (std::bad_alloc const&) { return forfeit(from, is.end); }
+            }
+        }
+        ++is.frees;
+    }
+    /// Removes the blocks that overlap [from, to), and their regions. The region of a live block
+    /// that a capture allocated stays, because the captured graph may use it.
+    void free_all(address from, address to) noexcept {
+        try {
+            for_overlapping(blocks_, from, to, [&](auto b) {
+                block const& is = b->second;
+                if (is.captured && is.has_region && is.frees == 0) { keep_block(b); }
+                end_block(b);
+            });
+        } catch (std::bad_alloc const&) { forfeit(from, to); }
+    }
+    /// Restores the block at `from`, the free of which was refused.
+    void restore(address from, char const* name) noexcept {
+        auto const b = blocks_.find(from);
+        if (b == blocks_.end() || !same(b->second.resource, name) || b->second.frees == 0) {
+            return;
+        }
+        if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
+    }
+
+    /// Removes the records and the regions of the blocks that overlap a range.
+    void remove_blocks(address from, address to) noexcept {
+        for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
+    }
+    /// Removes the records and the regions of the blocks that overlap [from, to), and the regions
+    /// of freed memory there that were kept for captured graphs.
+    void end_blocks(address from, address to) noexcept {
+        remove_blocks(from, to);
+        for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
+    }
+    /// Returns true if memory in the range is kept for captured graphs.
+    [[nodiscard]] bool keeps(address from, address to) noexcept {
+        bool any = false;
+        for_overlapping(kept_, from, to, [&](auto) { any = true; });
+        return any;
+    }
+    /// Ends the regions in a range that were kept for captured graphs.
+    void forget_kept(address from, address to) noexcept {
+        try {
+            take_kept(from, to);
+        } catch (std::bad_alloc const&) { forfeit(from, to); }
+    }
+    /// Called if there is no host memory for a record of memory in [from, to). Makes one region of
+    /// each heap (registered chunk) that overlaps the range, and of those that share a block with
+    /// it, so that memcheck reports no valid access to these chunks. A heap that was removed would
+    /// not do: compute-sanitizer 13.0 then reports every access to its memory.
+    void forfeit(address from, address to) noexcept {
+        address    begin = from, end = to;
+        auto const widen = [&](auto range) {
+            begin = std::min(begin, range->first);
+            end   = std::max(end, end_of(*range));
+        };
+        do {
+            from = begin;
+            to   = end;
+            for_overlapping(heaps_, from, to, widen);
+            for_overlapping(blocks_, from, to, widen);
+            for_overlapping(kept_, from, to, widen);
+        } while (begin != from || end != to);
+        end_blocks(from, to);
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.ended) { return; }
+            add_regions(h->first, h->second.end);
+            h->second.whole = true;
+        });
+    }
+
+private:
+    struct heap {
+        address   end = 0;
+        nvtx_heap is{};
+        bool      ended = false; ///< a capture has removed its chunk: a graph uses the memory
+        bool      whole = false; ///< it is one region, because host memory was lacking
+    };
+    struct block {
+        address     end        = 0;
+        char const* resource   = "";
+        unsigned    frees      = 0;     ///< number of frees that were not refused; 0 if live
+        bool        has_region = true;  ///< false if a region of `kept_` contains the block
+        bool        captured   = false; ///< true if a capture allocated the block
+    };
+
+    [[nodiscard]] static address number(void const* p) noexcept {
+        return reinterpret_cast<address>(p);
+    }
+    [[nodiscard]] static void const* pointer(address at) noexcept {
+        return reinterpret_cast<void const*>(at);
+    }
+    [[nodiscard]] static bool same(char const* a, char const* b) noexcept {
+        return a == b || std::strcmp(a, b) == 0;
+    }
+    /// Registers [from, to) with the NVTX tool as memory that may be used: as one region in each
+    /// heap (registered chunk) that it overlaps. The regions get the name of the tag, if it has
+    /// one.
+    void add_regions(address from, address to, memory_tag tag = {}) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.whole) { return; }
+            address const begin = std::max(from, h->first);
+            h->second.is.add_region(pointer(begin), std::min(to, h->second.end) - begin);
+            if (tag.known()) { nvtx_heap::name_region(pointer(begin), tag.path()); }
+        });
+    }
+    void remove_regions(address from, address to) noexcept {
+        for_overlapping(heaps_, from, to, [&](auto h) {
+            if (h->second.whole) { return; }
+            nvtx_heap::remove_region(pointer(std::max(from, h->first)));
+        });
+    }
+    void end_block(std::map<address, block>::iterator b) noexcept {
+        if (b->second.has_region && b->second.frees == 0) {
+            remove_regions(b->first, b->second.end);
+        }
+        blocks_.erase(b);
+    }
+    void end_kept(std::map<address, address>::iterator k) noexcept {
+        remove_regions(k->first, k->second);
+        kept_.erase(k);
+    }
+    void drop_heap(std::map<address, heap>::iterator h) noexcept {
+        end_blocks(h->first, h->second.end);
+        if (h->second.whole) { nvtx_heap::remove_region(pointer(h->first)); }
+        h->second.is.remove();
+        heaps_.erase(h);
+    }
+    /// Ends the regions in [from, to) that were kept for captured graphs, because the resource has
+    /// forgotten these graphs. The parts of such regions before `from` and behind `to` stay: other
+    /// graphs may use them.
+    void take_kept(address from, address to) {
+        for_overlapping(kept_, from, to, [&](auto k) {
+            auto const [begin, end] = *k;
+            end_kept(k);
+            if (begin < from) { keep(begin, from); }
+            if (to < end) { keep(to, end); }
+        });
+    }
+    void keep(address from, address to) {
+        kept_.insert_or_assign(from, to);
+        add_regions(from, to);
+    }
+    /// Called for a block [from, to) that a capture allocates. If it overlaps freed memory that is
+    /// kept for a captured graph, unites the block and that memory to one region, because the graph
+    /// uses both. Returns false if there is no such memory.
+    [[nodiscard]] bool reuse_kept(address from, address to) {
+        address begin = from, end = to;
+        bool    any = false;
+        for_overlapping(kept_, from, to, [&](auto k) {
+            any   = true;
+            begin = std::min(begin, k->first);
+            end   = std::max(end, k->second);
+        });
+        if (!any) { return false; }
+        auto const first = kept_.find(begin);
+        // One kept region already contains the block.
+        if (first != kept_.end() && first->second == end) { return true; }
+        for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
+        keep(begin, end);
+        return true;
+    }
+    /// Keeps the region of a block for a captured graph: records it in `kept_`.
+    void keep_block(std::map<address, block>::iterator b) {
+        kept_.insert_or_assign(b->first, b->second.end);
+        b->second.has_region = false;
+    }
+
+    std::map<address, heap>  heaps_;
+    std::map<address, block> blocks_;
+    /// By address, the end of each region that is kept for captured graphs.
+    std::map<address, address> kept_;
+};
+
+} // namespace detail
+} // namespace vram
