@@ -41,8 +41,8 @@ public:
         return within;
     }
 
-    /// Registers the parts of a range that are in no heap as new heaps with the NVTX tool, which may
-    /// refuse them.
+    /// Registers the parts of a range that are in no heap as new heaps with the NVTX tool, which
+    /// may refuse them.
     void cover(address from, address to) noexcept {
         while (from < to) {
             auto const after = heaps_.upper_bound(from);
@@ -87,7 +87,7 @@ public:
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
 
-    /// Registers the block [from, to) of the resource `name` as a region with the tag of the thread.
+    /// Registers the block [from, to) of the resource `name` as a region with the thread's tag.
     void allocate(address from, address to, char const* name, bool captured) noexcept {
         bool any = false;
         for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
