@@ -61,6 +61,17 @@ def change_current_allocator(a):
 def memory_stats(device=None): return {}
 def max_memory_allocated(device=None): return memory_stats(device=device).get("allocated_bytes.all.peak", 0)
 """,
+    "cupy/__init__.py": "from . import cuda\n",
+    "cupy/cuda.py": """
+import types
+def get_current_stream(): return types.SimpleNamespace(ptr=0)
+class PythonFunctionAllocator:
+    def __init__(self, malloc, free): self.functions = malloc, free
+    def malloc(self, size): raise NotImplementedError
+def set_allocator(function):
+    global current
+    current = function.__self__
+""",
 }
 USE = """
 import ctypes, sys
@@ -143,6 +154,25 @@ a.free(p, 1 << 20, 0, None)
 assert vram_torch.trim() >= 1 << 20 and torch.cuda.memory_stats()["reserved_bytes.all.current"] == 0
 assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
 """
+USE_CUPY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cupy
+import cupy_vram
+assert "torch" not in sys.modules
+cupy_vram.install()
+malloc, free = cupy.cuda.current.functions
+p = malloc(1 << 20, 0)
+assert p and cupy_vram.usage()["live"] == 1 << 20 and malloc(0, 0) == 0
+try:
+    malloc(1 << 50, 0)
+    raise SystemExit("it is not refused")
+except MemoryError as e:
+    assert "refuses" in str(e)
+free(p, 0)
+free(0, 0)
+assert cupy_vram.usage()["live"] == 0 and not cupy_vram._blocks
+"""
 
 
 def run(*command, **how):
@@ -179,8 +209,9 @@ def main():
                                     "VRAM_TORCH_BUILD": str(scratch / "built")}
         for how in ("plain", "record"):
             run(sys.executable, "-c", USE, how, env=environment)
-        assert len(list((scratch / "built").glob("*.so"))) == 2
-    print("tally: 3 passed, 0 failed, 0 skipped")
+        run(sys.executable, "-B", "-c", USE_CUPY, ROOT / "examples/torch", env=environment | {"CUDA_HOME": str(scratch / "cuda")})
+        assert len(list((scratch / "built").glob("*.so"))) == 3
+    print("tally: 4 passed, 0 failed, 0 skipped")
 
 
 main()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse-first: write as_mr\(stack\)
+// refuse-first: write as_mr\(stack\), a view of it; for RMM, as_rmm\(stack\)
 // needs: cuda
 // needs: cccl
 // A stack, which cannot be copied, in a reference of CCCL.

@@ -102,7 +102,7 @@ template <class Error>
 template <class R>
 struct copied_by_cccl {
     static_assert(std::copyable<R>, "CCCL copies resources, and a stack cannot be copied: write "
-                                    "as_mr(stack), a view of it");
+                                    "as_mr(stack), a view of it; for RMM, as_rmm(stack)");
     static constexpr bool value = std::copyable<R>;
 };
 #endif

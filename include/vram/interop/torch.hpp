@@ -3,7 +3,7 @@
 
 /// \file
 /// `torch_allocator` has the functions that PyTorch's `CUDAPluggableAllocator` calls, over a stack
-/// for each device. CuPy and Numba can call them, too.
+/// for each device. CuPy can call them, too.
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/report_caught.hpp> // report_failed_call
