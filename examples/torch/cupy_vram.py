@@ -15,6 +15,7 @@ import cupy
 from build_allocator import SOURCE, build
 
 _library = None
+# [functions]
 _blocks = {}  # the size and the stream of each live block: CuPy frees by the address alone
 
 
@@ -32,6 +33,7 @@ def _free(block, device):
     if block:
         size, stream = _blocks.pop(block)
         _library.vram_torch_free(block, size, device, stream)
+# [/functions]
 
 
 def install(source=SOURCE):
@@ -42,7 +44,9 @@ def install(source=SOURCE):
     _library.vram_torch_malloc.argtypes = ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
     _library.vram_torch_free.argtypes = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
     _library.vram_torch_usage.restype = ctypes.c_char_p
+    # [allocator]
     cupy.cuda.set_allocator(cupy.cuda.PythonFunctionAllocator(_malloc, _free).malloc)
+    # [/allocator]
 
 
 def usage(device=0):
