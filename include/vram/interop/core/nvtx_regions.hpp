@@ -60,7 +60,7 @@ public:
         }
     }
     /// Called before a chunk is added that was allocated in or outside of a capture. Removes the
-    /// heaps that overlap it and whose chunks captures have removed.
+    /// heaps that overlap it if captures have removed their chunks.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
@@ -75,7 +75,7 @@ public:
     void drop_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
     }
-    /// Removes the heaps whose chunks captures have removed, or all others.
+    /// If `ended`, removes the heaps of the chunks that captures have removed, else the others.
     void drop_all(bool ended) noexcept {
         for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
             if (h->second.ended == ended) { drop_heap(h); }
