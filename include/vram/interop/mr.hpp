@@ -325,6 +325,7 @@ public:
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     f(as_mr(memory)); // f takes a ::cuda::mr::resource_ref
+///     mr_handle lent = as_mr(memory);
 template <resource Handle>
     requires std::copyable<Handle>
 class mr_handle : public detail::addressable<Handle>,
