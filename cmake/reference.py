@@ -42,7 +42,7 @@ PUBLIC = {
     "sim_touch sim_range sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource "
     "sim_managed_resource sim_pinned_resource sim_report sim_error sim_faults sim_interrupt sim_figures "
     "sim_time sim_explore sim_gate sim_thread sim_platform",
-    "interop": "mr thrust_allocator thrust cub rmm torch dlpack pmr cufile nvtx_counters nvtx_memory nvtx_tagged",
+    "interop": "mr thrust_allocator thrust cub rmm torch dlpack dlpack_error pmr cufile nvtx_counters nvtx_memory nvtx_tagged",
 }
 TITLES = {
     "": "Everything",

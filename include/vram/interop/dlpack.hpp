@@ -4,23 +4,21 @@
 /// \file
 /// `dlpack` uses a tensor of another library without a copy; `to_dlpack` gives an array to one.
 
-#include <vram/base/align.hpp>              // is_aligned, unsatisfiable
-#include <vram/base/core/report_caught.hpp> // report_failed_call
-#include <vram/base/core/what_text.hpp>
+#include <vram/base/align.hpp>                // is_aligned, unsatisfiable
+#include <vram/base/core/report_caught.hpp>   // report_failed_call
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/memory_kind.hpp>      // memory_kind, knows_memory
 #include <vram/concepts/platform_of.hpp>
 #include <vram/concepts/powers.hpp>            // device_of_resource
 #include <vram/interop/core/dlpack_export.hpp> // dlpack_export, gives_memory
 #include <vram/interop/core/dlpack_tensor.hpp> // dlpack_versioned, dlpack_unversioned
+#include <vram/interop/dlpack_error.hpp>
 
 #include <concepts>    // constructible_from
 #include <cstddef>     // size_t, byte
 #include <cstdint>     // int32_t, int64_t, uint8_t, uint16_t
-#include <exception>   // exception
 #include <memory>      // make_unique
 #include <span>        // span
-#include <string>      // string, to_string
 #include <type_traits> // is_const_v
 #include <utility>     // exchange, move
 #include <vector>      // vector
@@ -32,27 +30,6 @@ namespace vram {
 using dlpack_versioned = detail::dlpack_versioned;
 /// DLPack's structure before 1.0, in a Python capsule named "dltensor".
 using dlpack_unversioned = detail::dlpack_unversioned;
-
-/// Thrown for a tensor that cannot be used as requested: of another DLPack version, device, element
-/// type or alignment, with gaps between its elements, an impossible shape, or read-only.
-class dlpack_error : public std::exception {
-public:
-    /// Makes an error with a text that begins with "vram: a DLPack tensor ".
-    explicit dlpack_error(char const* text) noexcept : text_{text} {}
-    /// Makes an error with a number after the text.
-    dlpack_error(char const* text, long long number) noexcept
-        : text_{text, [&] { return std::string{text} + ": " + std::to_string(number); }} {}
-    /// Makes an error with the name of the tensor's element type, and of the one that was requested.
-    dlpack_error(char const* text, detail::dlpack_type found, detail::dlpack_type wanted) noexcept
-        : text_{text, [&] {
-                    return std::string{text} + ": " + name_of(found) + ", not " + name_of(wanted);
-                }} {}
-
-    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
-
-private:
-    detail::what_text text_;
-};
 
 /// Gives the memory of a buffer or an array to another library, without a copy. `data` is empty
 /// then. The library calls the deleter of the tensor, which frees the memory.

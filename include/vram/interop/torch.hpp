@@ -3,7 +3,7 @@
 
 /// \file
 /// `torch_allocator` has the functions that PyTorch's `CUDAPluggableAllocator` calls, over a stack
-/// for each device. CuPy can call them, too.
+/// for each device.
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/report_caught.hpp> // report_failed_call
@@ -41,9 +41,8 @@ namespace vram {
 ///     }
 ///     extern "C" void my_record_stream(void* p, cudaStream_t s) { memory.record_stream(p, s); }
 ///
-/// The stack of a device is made when its memory is first requested. PyTorch frees tensors until
-/// the process has ended, so the object must never be destroyed: hold it by a reference to a `new`
-/// one.
+/// The stack of a device is made at its first request. PyTorch frees tensors until the process has
+/// ended, so the object must never be destroyed: hold it by a reference to a `new` one.
 ///
 /// Failure   `allocate` throws the exceptions of the stack. `deallocate` reports errors to the
 ///           error sink.
