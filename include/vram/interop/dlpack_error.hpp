@@ -14,6 +14,11 @@ namespace vram {
 
 /// Thrown for a tensor that cannot be used as requested: of another DLPack version, device, element
 /// type or alignment, with gaps between its elements, an impossible shape, or read-only.
+///
+///     try {
+///         dlpack const input{tensor, stream};
+///         use(input.as<float const>());
+///     } catch (dlpack_error const& e) { std::puts(e.what()); } // float64, not float32
 class dlpack_error : public std::exception {
 public:
     /// Makes an error with a text that begins with "vram: a DLPack tensor ".
