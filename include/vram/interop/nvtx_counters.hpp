@@ -44,11 +44,15 @@ struct nvtx_counters_options {
 /// the program. If there is none when the first chunk is added, nothing is ever counted.
 ///
 /// Failure   `observe` never throws. Blocks for which there is no host memory are not counted.
-/// Threads   Any thread may call any function at any time. Copies count together.
+/// Threads   Any thread may call any function at any time. Copies count together. One thread at a
+///           time calls the tool for a group of counters. If other threads change the values then,
+///           it calls for them too: several changes become one sample, and the last sample has the
+///           last values.
 /// Cost      Without a tool one load for each event, three for an allocation. With a tool about
 ///           50 ns for an allocation and its free, and the time of the tool for each sample, or
-///           twice that within a tag; the option `step` reduces the number of samples. Host memory:
-///           80 bytes for a live block, and up to 200 KiB for each resource.
+///           twice that within a tag; the option `step` reduces the number of samples. Each thread
+///           counts on a cache line of its own. Host memory: 80 bytes for a live block, 2 KiB for
+///           each tag, and up to 200 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,7 +76,7 @@ TEST_CASE("nvtx_account: a change during a sample is sampled by the thread that 
     CHECK(tool.named("account").samples == expected);
 }
 
-TEST_CASE("nvtx_account: a thread does not sample for the others without end") {
+TEST_CASE("nvtx_account: the last sample has the last values, also after many changes during it") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
     nvtx_account a{"account", "a test", 0};
@@ -84,12 +85,27 @@ TEST_CASE("nvtx_account: a thread does not sample for the others without end") {
         if (more-- > 0) { a.change(1, 0); }
     };
     a.change(1, 0);
-    CHECK(tool.named("account").samples.size() == 64);
-    tool.after_sample = nullptr;
-    a.flush();
-    CHECK(tool.last("account").live == 65);
+    CHECK(tool.last("account").live == 1001);
+    more              = 1000;
+    tool.after_sample = [&] { // the live bytes are the same after it, but there is a new peak
+        if (more-- > 0) { a.change(2, 0), a.change(-2, 0); }
+    };
     a.change(1, 0);
-    CHECK(tool.last("account").live == 66);
+    CHECK((tool.last("account") == nvtx_tool::sample{1002, 0, 1004}));
+}
+
+TEST_CASE("nvtx_account: a thread does not sample for the others without end") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account      a{"account", "a test", 0};
+    std::atomic<bool> ended{false};
+    std::thread       other{[&] {
+        while (!ended) { a.change(1, 0), a.change(-1, 0); }
+    }};
+    for (int i = 0; i != 100; ++i) { a.change(1, 0); } // returns although the other continues
+    ended = true;
+    other.join();
+    CHECK(tool.last("account").live == 100);
 }
 
 TEST_CASE("nvtx_account: the last sample of several threads has the last values") {

@@ -4,6 +4,7 @@
 /// \file
 /// `nvtx_account` sums the bytes of a resource or of a tag, and samples them for a tool.
 
+#include <vram/interop/core/live_bytes.hpp>
 #include <vram/interop/core/nvtx_counter_group.hpp>
 
 #include <atomic>  // atomic
@@ -15,12 +16,18 @@ namespace vram {
 namespace detail {
 
 /// Counts live, reserved and peak bytes of a resource or of a tag, and samples them: passes the
-/// values to a tool of NVTX, such as Nsight Systems. If several threads change the values at the
-/// same time, one of them samples for all.
+/// values to a tool of NVTX, such as Nsight Systems.
+///
+/// One thread at a time samples. A thread that changes the values while another one samples leaves
+/// its change to that thread, which compares the values with those that it sampled before it
+/// returns. So while no thread is in `change`, the tool has the current values.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. Without a tool nothing is sampled.
 /// Threads   Any thread may call any function.
-/// Cost      `change`: four atomic operations, and one call of the tool.
+/// Cost      `change`: three atomic operations, and one call of the tool. While another thread
+///           samples: one on a cache line of the calling thread, and one that leaves the change.
+///           A thread that samples continues while others leave changes to it, until one of them
+///           takes over. If `step` is not 0, `change` reads the lines of all threads.
 class alignas(64) nvtx_account {
 public:
     /// Registers counters of live, reserved and peak bytes with the NVTX tool. If values differ by
@@ -28,9 +35,9 @@ public:
     /// tool.
     nvtx_account(std::string name, char const* description, std::int64_t step)
         : group_{nvtx_counter_group::add(std::move(name), description)},
+          step_{step},
           sampled_live_{group_.last().live},
-          sampled_reserved_{group_.last().reserved},
-          step_{step} {}
+          sampled_reserved_{group_.last().reserved} {}
     nvtx_account(nvtx_account&&) = delete;
     ~nvtx_account() { group_.release(); }
 
@@ -39,67 +46,84 @@ public:
     /// Adds to the live and to the reserved bytes. Passes them to the NVTX tool, unless both differ
     /// by less than `step_` bytes from the values that the tool has.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
-        std::int64_t const now  = live_.fetch_add(live, std::memory_order_relaxed) + live;
-        std::int64_t       peak = peak_.load(std::memory_order_relaxed);
-        while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
-        std::int64_t held = reserved_.load(std::memory_order_relaxed);
-        if (reserved != 0) {
-            held = reserved_.fetch_add(reserved, std::memory_order_relaxed) + reserved;
-        }
-        if (step_ > 0 && differs_little(now, sampled_live_) &&
-            differs_little(held, sampled_reserved_)) {
-            return;
-        }
+        if (live > 0) { live_.add(live); }
+        if (live < 0) { live_.sub(-live); }
+        if (reserved != 0) { reserved_.fetch_add(reserved); }
+        // Operations on `state_`, here and in `publish`, and those on the values are sequentially
+        // consistent: if the state is not `idle`, the thread that samples sees the change later.
+        if (state_.load() != state::idle && leave()) { return; }
+        if (step_ > 0 && differs_little(now())) { return; }
         publish();
     }
     /// Passes live, reserved and peak bytes to the NVTX tool if the live or reserved bytes differ
     /// from those that the tool has.
     void flush() noexcept {
-        if (sampled_live_.load() != live_.load() || sampled_reserved_.load() != reserved_.load()) {
-            publish();
-        }
+        values const v = now();
+        if (sampled_live_.load() != v.live || sampled_reserved_.load() != v.reserved) { publish(); }
     }
 
 private:
-    static constexpr unsigned most_rounds = 64;
+    using values = nvtx_counter_group::values;
+    enum class state : unsigned char {
+        idle,     ///< no thread samples
+        sampling, ///< a thread samples
+        left,     ///< a thread samples, and another one has left its change to it
+    };
 
-    [[nodiscard]] bool differs_little(std::int64_t                     value,
-                                      std::atomic<std::int64_t> const& sampled) const noexcept {
-        std::int64_t const by = value - sampled.load(std::memory_order_relaxed);
-        return -step_ < by && by < step_;
+    [[nodiscard]] values now() const noexcept {
+        auto const [live, peak] = live_.now();
+        return {.live = live, .reserved = reserved_.load(), .peak = peak};
     }
-    /// Passes live, reserved and peak bytes to the NVTX tool. If another thread is doing this, that
-    /// thread does it once more for this call.
-    void publish() noexcept {
-        if (waiting_.fetch_add(1, std::memory_order_acq_rel) != 0) { return; }
-        unsigned seen = 1;
-        for (unsigned round = 0; round != most_rounds && seen != 0; ++round) {
-            sample();
-            seen = waiting_.fetch_sub(seen, std::memory_order_acq_rel) - seen;
-        }
-        // If other threads change the values all the time, this thread stops after 64 samples. The
-        // next change is passed to the tool by the thread that makes it.
-        if (seen != 0) { waiting_.store(0, std::memory_order_release); }
+    /// Returns true if the live and the reserved bytes differ by less than `step_` bytes from those
+    /// that the tool has.
+    [[nodiscard]] bool differs_little(values const& v) const noexcept {
+        auto const little = [this](std::int64_t by) { return -step_ < by && by < step_; };
+        return little(v.live - sampled_live_.load(std::memory_order_relaxed)) &&
+               little(v.reserved - sampled_reserved_.load(std::memory_order_relaxed));
     }
-    void sample() noexcept {
-        nvtx_counter_group::values now{.live     = live_.load(std::memory_order_relaxed),
-                                       .reserved = reserved_.load(std::memory_order_relaxed),
-                                       .peak     = peak_.load(std::memory_order_relaxed)};
-        if (now.peak < now.live) { now.peak = now.live; }
-        sampled_live_.store(now.live, std::memory_order_relaxed);
-        sampled_reserved_.store(now.reserved, std::memory_order_relaxed);
-        group_.sample(now);
+    /// Leaves the change of this thread to the thread that samples. Returns false if there is none.
+    [[gnu::noinline]] bool leave() noexcept {
+        state seen = state::sampling;
+        return state_.compare_exchange_strong(seen, state::left) || seen == state::left;
+    }
+    /// Passes live, reserved and peak bytes to the NVTX tool, unless another thread has begun to.
+    [[gnu::always_inline]] void publish() noexcept {
+        if (begin() && !sample()) { publish_again(); }
+    }
+    /// Called by the thread that samples, if another one has left its change to it. Compares the
+    /// values with those that the tool has, and passes them too if they differ, unless a further
+    /// thread has begun to.
+    [[gnu::noinline]] void publish_again() noexcept {
+        do {
+            values const sent = group_.last();
+            state_.store(state::idle); // from now on, another thread may sample
+            values const v = now();
+            if (step_ > 0 ? differs_little(v) : v == sent) { return; }
+        } while (begin() && !sample());
+    }
+    [[nodiscard]] bool begin() noexcept {
+        state expected = state::idle;
+        return state_.compare_exchange_strong(expected, state::sampling);
+    }
+    /// Passes the values to the tool. Returns false if another thread has left its change to this
+    /// one; otherwise this thread does not sample any more.
+    [[nodiscard, gnu::always_inline]] bool sample() noexcept {
+        values const v = now();
+        sampled_live_.store(v.live, std::memory_order_relaxed);
+        sampled_reserved_.store(v.reserved, std::memory_order_relaxed);
+        group_.sample(v);
+        state expected = state::sampling;
+        return state_.compare_exchange_strong(expected, state::idle);
     }
 
+    // All threads read these, and write them seldom.
     nvtx_counter_group        group_;
-    std::atomic<std::int64_t> live_{0};
+    std::int64_t              step_;
     std::atomic<std::int64_t> reserved_{0};
-    std::atomic<std::int64_t> peak_{0};
-    /// Number of calls of `publish` for which the values are not yet passed to the tool.
-    std::atomic<unsigned>     waiting_{0};
+    live_bytes                live_;
+    alignas(64) std::atomic<state> state_{state::idle};
     std::atomic<std::int64_t> sampled_live_;
     std::atomic<std::int64_t> sampled_reserved_;
-    std::int64_t              step_;
 };
 
 } // namespace detail

@@ -40,6 +40,8 @@ public:
         std::int64_t live     = 0;
         std::int64_t reserved = 0;
         std::int64_t peak     = 0;
+
+        friend bool operator==(values const&, values const&) = default;
     };
 
     /// Registers a group with the tool, unless there is one with this name and description that is
@@ -83,19 +85,24 @@ public:
     [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
     /// Passes the values to the tool. The group must be known.
     void sample(values const& now) const noexcept {
-        entry_->last = now;
-        nvtxCounterSample(nvtx_domain(), entry_->id, &now, sizeof now);
+        values& last = entry_->last;
+        // A copy of the whole object would write `now` to the stack first.
+        last.live     = now.live;
+        last.reserved = now.reserved;
+        last.peak     = now.peak;
+        nvtxCounterSample(entry_->domain, entry_->id, &last, sizeof last);
     }
 
 private:
     /// A registered group. It is never destroyed.
     struct entry {
-        std::string       name;
-        std::string       description;
-        std::uint64_t     id = NVTX_COUNTER_ID_NONE;
-        std::atomic<bool> used{true};
-        values            last{};
-        entry*            next = nullptr;
+        std::string        name;
+        std::string        description;
+        nvtxDomainHandle_t domain = nvtx_domain();
+        std::uint64_t      id     = NVTX_COUNTER_ID_NONE;
+        std::atomic<bool>  used{true};
+        values             last{};
+        entry*             next = nullptr;
     };
 
     [[nodiscard]] static std::uint64_t add_layout(nvtxDomainHandle_t domain) noexcept {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `live_bytes` counts the live bytes of several threads, and their peak.
+
+#include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
+#include <vram/base/core/thread_number.hpp>
+
+#include <atomic>  // atomic
+#include <bit>     // countr_zero
+#include <cstdint> // int64_t, uint32_t
+#include <mutex>   // mutex, lock_guard
+
+namespace vram {
+namespace detail {
+
+/// The live bytes of several threads, and their peak, without a counter that all threads write.
+///
+/// Each thread has *room*: by how much it may raise the live bytes. The rooms of all threads
+/// together are always the peak minus the live bytes. So an allocation takes room from its thread,
+/// or else from other threads; if all rooms together are too small, the peak rises by the rest. A
+/// free gives its thread room. The peak is never below the live bytes of any moment. If calls of
+/// several threads overlap, it is not above the highest peak of the orders in which they may have
+/// happened.
+///
+/// Threads   Any thread may call any function. All operations are sequentially consistent.
+/// Cost      `add` and `sub`: an atomic operation on a cache line of the thread. `add` without
+///           enough room: one on the lines of other threads too, until there is enough, and if
+///           there is not, a mutex and five on each line. `now` reads the lines of all threads.
+///           2 KiB: from the 33rd thread on, threads share lines.
+class live_bytes {
+public:
+    struct values {
+        std::int64_t live = 0;
+        std::int64_t peak = 0;
+    };
+
+    live_bytes()             = default;
+    live_bytes(live_bytes&&) = delete;
+
+    void add(std::int64_t n) noexcept {
+        std::int64_t const lacking = n - take(mine().room, n);
+        if (lacking != 0) [[unlikely]] { take_from_others(lacking); }
+    }
+    void sub(std::int64_t n) noexcept { mine().room.fetch_add(n); }
+
+    /// Returns the current values. While other threads call `add` or `sub`, the live bytes may
+    /// include one of these changes and not an earlier one. They are never below 0 or above the
+    /// peak.
+    [[nodiscard]] values now() const noexcept {
+        std::int64_t const peak = peak_.load();
+        std::int64_t       live = peak;
+        for_each(used_.load(), [&](shard const& each) {
+            live -= each.room.load() & (closed - 1); // also of a room that is closed
+        });
+        return {larger_of(live, std::int64_t{0}), peak};
+    }
+
+private:
+    static constexpr unsigned count = 32;
+    /// Subtracted from the room of a shard to close it: no thread takes a room that is negative.
+    static constexpr std::int64_t closed = std::int64_t{1} << 62;
+
+    struct alignas(64) shard {
+        std::atomic<std::int64_t> room{0};
+    };
+
+    /// Takes up to `most` bytes of a room. Returns how many.
+    [[nodiscard, gnu::always_inline]] static std::int64_t take(std::atomic<std::int64_t>& room,
+                                                               std::int64_t most) noexcept {
+        std::int64_t now  = room.load(std::memory_order_relaxed);
+        std::int64_t part = 0;
+        do {
+            part = smaller_of(now, most);
+            if (part <= 0) [[unlikely]] { return 0; }
+        } while (!room.compare_exchange_weak(now, now - part));
+        return part;
+    }
+    [[gnu::noinline]] void take_from_others(std::int64_t lacking) noexcept {
+        std::uint32_t const used = used_.load();
+        for_each(used, [&](shard& each) { lacking -= take(each.room, lacking); });
+        if (lacking != 0) { raise(lacking); }
+    }
+    /// Takes `lacking` bytes of room from all threads, and raises the peak by those that no thread
+    /// has. Closes all rooms first: otherwise a thread could free into a room that this thread has
+    /// visited and then allocate from one that it has not, and the peak would become too high.
+    void raise(std::int64_t lacking) noexcept {
+        std::lock_guard const held{mutex_};
+        std::uint32_t const   used = used_.load();
+        for_each(used, [&](shard& each) { each.room.fetch_sub(closed); });
+        for_each(used, [&](shard& each) {
+            std::int64_t const part = smaller_of(each.room.load() + closed, lacking);
+            each.room.fetch_sub(part);
+            lacking -= part;
+        });
+        peak_.fetch_add(lacking);
+        for_each(used, [&](shard& each) { each.room.fetch_add(closed); });
+    }
+
+    /// Returns the shard of the calling thread.
+    [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
+        unsigned const at = thread_number() % count;
+        if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] { begin(at); }
+        return shards_[at];
+    }
+    /// Takes a shard into use, not while a thread raises the peak.
+    [[gnu::noinline]] void begin(unsigned at) noexcept {
+        std::lock_guard const held{mutex_};
+        used_.fetch_or(std::uint32_t{1} << at);
+    }
+    template <class Visit>
+    void for_each(std::uint32_t used, Visit const& visit) noexcept {
+        for (; used != 0; used &= used - 1) { visit(shards_[std::countr_zero(used)]); }
+    }
+    template <class Visit>
+    void for_each(std::uint32_t used, Visit const& visit) const noexcept {
+        for (; used != 0; used &= used - 1) { visit(shards_[std::countr_zero(used)]); }
+    }
+
+    /// Bit i is set if the shard i is in use.
+    alignas(64) std::atomic<std::uint32_t> used_{0};
+    std::atomic<std::int64_t> peak_{0}; ///< changed with `mutex_` held
+    std::mutex                mutex_;
+    shard                     shards_[count];
+};
+
+} // namespace detail
+} // namespace vram
