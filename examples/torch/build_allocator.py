@@ -21,7 +21,7 @@ def build(source=SOURCE, record=False, compiler=os.environ.get("CXX", "c++"), py
         torch_lib = pathlib.Path(torch.__file__).parent / "lib"
         cuda, version = cpp_extension.CUDA_HOME or cuda, torch.__version__
         for_torch = [*(f"-I{p}" for p in cpp_extension.include_paths()), f"-L{torch_lib}", "-lc10", f"-Wl,-rpath,{torch_lib}"]
-    command = [compiler, "-std=c++20", "-O2", "-fPIC", "-shared", f"-DVRAM_TORCH_SOURCE={source}",
+    command = [compiler, "-std=c++20", "-O2", *os.environ.get("CXXFLAGS", "").split(), "-fPIC", "-shared", f"-DVRAM_TORCH_SOURCE={source}",
                *(["-DVRAM_TORCH_RECORD"] if record else []), str(HERE / "allocator.cpp"),
                f"-I{INCLUDE}", f"-I{cuda}/include", *for_torch, f"-L{cuda}/lib64", "-lcudart", f"-Wl,-rpath,{cuda}/lib64",
                "-ldl", "-pthread"]

@@ -205,7 +205,7 @@ def main():
         run(compiler, "-shared", "-x", "c++", os.devnull, "-o", scratch / "torch/lib/libc10.so")
         run(compiler, "-std=c++20", "-O0", "-fPIC", "-shared", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-isystem", cuda_include,
             *sorted((ROOT / "tests/doubles/cudart").glob("*.cpp")), "-o", scratch / "cuda/lib64/libcudart.so")
-        environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler,
+        environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler, "CXXFLAGS": "-O0",
                                     "VRAM_TORCH_BUILD": str(scratch / "built")}
         for how in ("plain", "record"):
             run(sys.executable, "-c", USE, how, env=environment)
