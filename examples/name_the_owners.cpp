@@ -64,4 +64,17 @@ int main() {
     for (tracked_block const& each : memory.blocks()) {
         memory.deallocate(stream, each.memory, each.bytes);
     }
+    // [frames]
+    using stack  = pool<stream_ordered<sim_resource>>; // the type in the program until now
+    using traced = tracking<stack>;                    // the type that replaces it
+    traced       watched{stack{}, {.frames = 8}};      // or `traced watched;` without options
+    buffer const cache{watched, stream, 2_MiB};
+    for (tracked_block const& each : watched.blocks()) {
+        std::printf("%s at line %u, called from\n", bytes{each.bytes}.text().c_str(),
+                    each.at.line());
+        for (std::size_t i = 0; i != each.stack.size(); ++i) {
+            std::printf("  %s\n", frame_text{each.stack[i]}.c_str());
+        }
+    }
+    // [/frames]
 }

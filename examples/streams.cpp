@@ -59,7 +59,7 @@ void two_streams() {
 
 void forgotten_event() {
     // [forgotten]
-    sim_node   node{{.on_report = sim_on_report::collect}}; // prints nothing
+    sim_node   node{{.on_report = sim_on_report::collect}}; // stores reports, does not print them
     stack      memory;
     sim_stream compute, copies;
 
