@@ -47,7 +47,7 @@ void overlap() {
     sim_figures const figures = node.figures(0);
     expects(figures.busy(sim_engine::compute) == 8ms, "two kernels of 4 ms");
     expects(figures.overlap() == 8ms, "all of it during the copy");
-    sim_engine_set const to_host = sim_set(sim_engine::to_host, sim_engine::peer);
+    unsigned const to_host = sim_set(sim_engine::to_host, sim_engine::peer);
     expects(figures.busy(to_host) == 0ns, "no copy from the device");
     expects(figures.busy(sim_copy_engines) >= sim_transfer_time(bytes, 55_GB), "bytes over speed");
     expects(figures.work.size() == sim_engines, "one number for each engine");

@@ -30,6 +30,11 @@ enum class error_kind {
     overrun,
 };
 
+/// The former name of `error_kind`, for programs that use it.
+///
+///     if (e.kind == mishap::leak) { ++leaks; }
+using mishap = error_kind;
+
 /// Returns the words with which the message of an error of this kind begins.
 [[nodiscard]] constexpr char const* name(error_kind kind) noexcept {
     switch (kind) {

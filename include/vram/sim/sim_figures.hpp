@@ -19,17 +19,15 @@ enum class sim_engine : unsigned char { compute, to_device, to_host, peer, host,
 /// The number of engines that can be busy (all except `none`).
 inline constexpr std::size_t sim_engines = 5;
 
-/// A set of engines of a device, one bit for each.
-using sim_engine_set = unsigned;
-
-/// Returns the set of the given engines: `sim_set(sim_engine::to_device, sim_engine::to_host)`.
+/// Returns a set of engines of a device, one bit for each:
+/// `sim_set(sim_engine::to_device, sim_engine::to_host)`.
 template <class... Engines>
-[[nodiscard]] constexpr sim_engine_set sim_set(Engines... engines) noexcept {
+[[nodiscard]] constexpr unsigned sim_set(Engines... engines) noexcept {
     return ((1U << static_cast<unsigned>(engines)) | ... | 0U);
 }
 
 /// The set of all copy engines.
-inline constexpr sim_engine_set sim_copy_engines =
+inline constexpr unsigned sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
 /// Counters and busy times of one device, since the `sim_node` was created or `reset_figures` was
@@ -66,7 +64,7 @@ struct sim_figures {
     std::size_t peak_used = 0;
 
     /// Returns the time during which at least one engine of the set `any` was busy.
-    [[nodiscard]] sim_time busy(sim_engine_set any) const noexcept {
+    [[nodiscard]] sim_time busy(unsigned any) const noexcept {
         sim_time sum{};
         for (std::size_t set = 0; set < together.size(); ++set) {
             if ((set & any) != 0) { sum += together[set]; }
@@ -76,8 +74,8 @@ struct sim_figures {
     [[nodiscard]] sim_time busy(sim_engine engine) const noexcept { return busy(sim_set(engine)); }
 
     /// Returns the time during which an engine of `a` and one of `b` were busy together.
-    [[nodiscard]] sim_time overlap(sim_engine_set a = sim_set(sim_engine::compute),
-                                   sim_engine_set b = sim_copy_engines) const noexcept {
+    [[nodiscard]] sim_time overlap(unsigned a = sim_set(sim_engine::compute),
+                                   unsigned b = sim_copy_engines) const noexcept {
         sim_time sum{};
         for (std::size_t set = 0; set < together.size(); ++set) {
             if ((set & a) != 0 && (set & b) != 0) { sum += together[set]; }
