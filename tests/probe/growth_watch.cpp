@@ -42,7 +42,8 @@ TEST_CASE("growth_watch: memory that grows at each step is found, with tag and l
     CHECK(found.since == 12);
     CHECK(found.until == 100);
     CHECK(found.per_step() == 64_KiB);
-    CHECK(found.live >= found.bytes);
+    CHECK(found.live_since == 8); // nothing has changed from then to step 12
+    CHECK(found.live == found.bytes);
     CHECK(found.sites.find("of tag \"cache\"") != std::string::npos);
     if (call_site::current().known()) {
         CHECK(found.sites.find("growth_watch.cpp:" + std::to_string(line)) != std::string::npos);
@@ -85,6 +86,29 @@ TEST_CASE(
         CHECK_FALSE(watch.growth());
     }
     for (void* p : cache) { memory.deallocate_sync(p, 1_KiB); }
+}
+
+TEST_CASE(
+    "growth_watch: after a warm-up and a plateau, the lines are counted from the plateau on") {
+    sim_node                                     node;
+    sim_stream                                   s;
+    tracking<pool<stream_ordered<sim_resource>>> memory;
+    std::vector<void*>                           cache;
+    growth_watch                                 watch{memory};
+    for (int i = 0; i < 500; ++i) {
+        if (i < 40 || i >= 200) { cache.push_back(memory.allocate(s, 64_KiB)); }
+        watch.step();
+    }
+    memory_growth const found = watch.growth();
+    REQUIRE(found);
+    CHECK(found.since >= 197);
+    CHECK(found.since <= 203);
+    CHECK(found.per_step() == 64_KiB);
+    CHECK(found.live_since <= 200);
+    CHECK(found.live_since > 40);
+    CHECK(found.live == 300 * 64_KiB); // those of the plateau and of the warm-up are not counted
+    CHECK(found.sites.find("18.8 MiB more live") != std::string::npos);
+    for (void* p : cache) { memory.deallocate(s, p, 64_KiB); }
 }
 
 TEST_CASE("growth_watch: memory of another library is found on the device") {

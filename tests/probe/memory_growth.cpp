@@ -21,8 +21,12 @@ TEST_CASE("memory_growth: the text has the growth per step, its begin and the li
     CHECK(found.per_step() == 1 << 20);
     CHECK(found.text() ==
           "The live bytes grow by 1.00 MiB per step since step 12, 10.0 MiB in 10 steps.");
-    found.sites = "\n  10.0 MiB more live";
-    CHECK(found.text().ends_with("these lines have risen:\n  10.0 MiB more live"));
+    found.live       = 11 << 20;
+    found.live_since = 8;
+    found.sites      = "\n  11.0 MiB more live";
+    CHECK(found.text().ends_with(
+        "Since step 8 the live bytes of the resource have risen by 11.0 MiB, at these "
+        "lines:\n  11.0 MiB more live"));
     std::ostringstream out;
     out << found;
     CHECK(out.str() == found.text());

@@ -28,7 +28,8 @@ namespace vram {
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
 ///
 /// A growth is a rise over at least `growth_options::steps` steps, close to a straight line, from
-/// which the memory has not fallen back. Memory that rises at the start and then stays, that
+/// which the memory has not fallen back. If a warm-up and a plateau precede the growth, its start
+/// is the end of the plateau. Memory that rises at the start and then stays, that
 /// rises and falls in turn, and noise are no growth. The first rise of memory that rises and falls
 /// over more than `steps` steps cannot be told from a growth until it falls.
 ///
@@ -68,12 +69,13 @@ public:
         for (point const& each : marks_) {
             if (each.step <= found.since) { then = &each; }
         }
-        return {.of    = options_.of,
-                .since = found.since,
-                .until = found.until,
-                .bytes = found.bytes(),
-                .live  = live > then->live ? live - then->live : 0,
-                .sites = then->sites.risen(detail::site_figure::live)};
+        return {.of         = options_.of,
+                .since      = found.since,
+                .until      = found.until,
+                .bytes      = found.bytes(),
+                .live       = live > then->live ? live - then->live : 0,
+                .live_since = then->step,
+                .sites      = then->sites.risen(detail::site_figure::live)};
     }
 
     /// Returns the number of calls of `step` since the construction.

@@ -25,10 +25,12 @@ struct memory_growth {
     std::uint64_t since = 0;               ///< the last step before the growth
     std::uint64_t until = 0;               ///< the last step; equal to `since` if nothing grows
     std::size_t   bytes = 0;               ///< the growth from `since` to `until`
-    /// The growth of the live bytes of the resource since about step `since`; 0 if they decreased.
+    /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
+    /// The last step up to `since` at which the figures of the lines were stored.
+    std::uint64_t live_since = 0;
     /// Lines of text, each a tag and a line of the program of which the live bytes have risen since
-    /// `since`, at most five. Empty if the stack has no layer `tracking`.
+    /// `live_since`, at most five. Empty if the stack has no layer `tracking`.
     std::string sites{};
 
     /// Returns true if the memory grows.
@@ -54,7 +56,10 @@ struct memory_growth {
                                               "another library or process."
                                             : ": the resource reserves more than is live.");
         }
-        return out + (sites.empty() ? "" : " The live bytes of these lines have risen:" + sites);
+        if (sites.empty()) { return out; }
+        return out + " Since step " + std::to_string(live_since) +
+               " the live bytes of the resource have risen by " + detail::text_of_size(live) +
+               ", at these lines:" + sites;
     }
 
     /// Prints the text. `Stream` is any type that accepts a C string by `<<`.

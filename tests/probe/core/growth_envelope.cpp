@@ -114,6 +114,57 @@ TEST_CASE("growth_envelope: a growth by steps is found, and one that stops is no
     CHECK_FALSE(stairs.rise(least).found());
 }
 
+TEST_CASE("growth_envelope: after a warm-up and a plateau, a growth has its own begin") {
+    for (std::uint64_t const rate : {1000U, 2000U, 5000U}) {
+        for (std::uint64_t const plateau : {150U, 300U}) {
+            for (unsigned seed = 1; seed <= 4; ++seed) {
+                growth_envelope     sizes;
+                std::minstd_rand    random{seed};
+                std::uint64_t const warm = 50, onset = warm + plateau;
+                unsigned            found = 0;
+                for (std::uint64_t i = 0; i < 1500; ++i) {
+                    std::uint64_t const leaked = i > onset ? rate * (i - onset) : 0;
+                    std::uint64_t const cached = 5000 * (i < warm ? i : warm);
+                    sizes.add(1'000'000 + cached + leaked + random() % 4000);
+                    if (i % 25 != 0 || i < warm + 50) { continue; }
+                    steady_rise const rise = sizes.rise(least);
+                    if (i <= onset) { CHECK_FALSE(rise.found()); }
+                    if (!rise.found()) { continue; }
+                    ++found;
+                    CAPTURE(rate);
+                    CAPTURE(plateau);
+                    CAPTURE(i);
+                    CHECK(rise.since + onset / 10 + 10 >= onset);
+                    CHECK(rise.since <= onset + onset / 10 + 10);
+                }
+                CHECK(found >= 45 - plateau / 25);
+            }
+        }
+    }
+}
+
+TEST_CASE("growth_envelope: growth by jumps, or with noise, begins at its first step") {
+    for (std::uint64_t const flat : {10U, 40U, 90U}) {
+        growth_envelope stairs;
+        for (std::uint64_t i = 0; i < 1500; ++i) {
+            stairs.add(1000 + 1000 * (i / flat));
+            steady_rise const rise = stairs.rise(least);
+            if (rise.found()) { CHECK(rise.since <= 2 * flat); }
+        }
+        CHECK(stairs.rise(least).found());
+    }
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        growth_envelope  noise;
+        std::minstd_rand random{seed};
+        for (std::uint64_t i = 0; i < 1500; ++i) {
+            noise.add(50'000 + random() % 10'000 + 200 * i);
+            steady_rise const rise = i % 10 == 0 ? noise.rise(least) : steady_rise{};
+            if (rise.found()) { CHECK(rise.since <= 50); }
+        }
+        CHECK(noise.rise(least).found());
+    }
+}
+
 TEST_CASE("growth_envelope: a growth over more steps than entries is still found from its begin") {
     growth_envelope sizes;
     for (std::uint64_t i = 0; i < 100'000; ++i) {

@@ -5,7 +5,7 @@
 /// `growth_envelope` finds a steady rise in a sequence of sizes.
 
 #include <vram/base/core/heap_array.hpp>
-#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 
 #include <array>   // array
 #include <bit>     // bit_width
@@ -68,18 +68,16 @@ public:
 
     /// Returns the longest steady rise that ends at the last step and has at least `least` steps,
     /// or an empty one if there is none. At most 64 entries are tried as the start of the rise.
+    /// If the longest rise contains a plateau, as a warm-up before a leak does, returns the part
+    /// after the plateau.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
-        entry const&      end    = entries_[entries_.size() - 1];
         std::size_t const stride = 1 + entries_.size() / 64;
         for (std::size_t i = 0; i + 1 < entries_.size(); i += stride) {
-            entry const& begin = entries_[i];
-            if (end.step - begin.step < least) { break; }
-            std::size_t const height = end.size - begin.size;
-            if (is_steady(begin, end) && is_new(end.step - begin.step, height) &&
-                2 * (height / 3) >= swing_from(i)) {
-                return {begin.step, end.step, begin.size, end.size};
-            }
+            if (!is_high(i, least) || !is_steady(entries_[i], last())) { continue; }
+            std::size_t const later = after_plateau(i, least);
+            entry const&      begin = entries_[is_high(later, least) ? later : i];
+            return {begin.step, last().step, begin.size, last().size};
         }
         return {};
     }
@@ -98,6 +96,7 @@ private:
     };
 
     [[nodiscard]] entry&             last() noexcept { return entries_[entries_.size() - 1]; }
+    [[nodiscard]] entry const&       last() const noexcept { return entries_[entries_.size() - 1]; }
     [[nodiscard]] static std::size_t order_of(std::uint64_t length) noexcept {
         return static_cast<std::size_t>(std::bit_width(length));
     }
@@ -119,6 +118,60 @@ private:
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
+    }
+    /// Returns true if the rise from the entry `i` on has `least` steps or more and is higher than
+    /// the swings in it and than the earlier rises after which the sizes returned.
+    [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
+        std::uint64_t const length = last().step - entries_[i].step;
+        std::size_t const   height = last().size - entries_[i].size;
+        return length != 0 && length >= least && is_new(length, height) &&
+               2 * (height / 3) >= swing_from(i);
+    }
+
+    /// Returns the last entry of the plateau in the rise from the entry `first` on, or `first` if
+    /// there is none. A plateau has at least `least` steps and half as many as the rise before it.
+    /// It rises by less than a quarter of the slope after it. Each stretch of half its length after
+    /// it rises by a quarter of that slope or more, so the flat parts of a growth by jumps are no
+    /// plateaus.
+    [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
+        constexpr std::size_t         parts = 128;
+        std::array<double, parts + 1> at{}; // the smallest size from each point on
+        std::uint64_t const           length = last().step - entries_[first].step;
+        for (std::size_t k = 0; k <= parts; ++k) {
+            at[k] = static_cast<double>(
+                lowest_from(entries_[first].step + static_cast<std::uint64_t>(k) * length / parts));
+        }
+        for (std::size_t width = parts / 2; width >= 4 && width * length / parts >= least;
+             width -= (width + 7) / 8) {
+            for (std::size_t q = smaller_of(parts - width, 3 * width); q >= width; --q) {
+                double const slope = (at[parts] - at[q]) / static_cast<double>(parts - q);
+                double const usual = slope * static_cast<double>(width);
+                bool         found = 4 * (at[q] - at[q - width]) < usual;
+                for (std::size_t k = q; found && k + width / 2 <= parts; ++k) {
+                    found = 8 * (at[k + width / 2] - at[k]) >= usual;
+                }
+                if (found) { return corner(entries_[first].step + (q - width) * length / parts); }
+            }
+        }
+        return first;
+    }
+    /// Returns the entry at `step` or later that is farthest below the line from the size at `step`
+    /// to the last size.
+    [[nodiscard]] std::size_t corner(std::uint64_t step) const noexcept {
+        double       most = 0;
+        std::size_t  best = entries_.size() - 1;
+        double const from = static_cast<double>(lowest_from(step));
+        double const slope =
+            (static_cast<double>(last().size) - from) / static_cast<double>(last().step - step);
+        for (std::size_t i = entries_.size() - 1; i-- != 0 && entries_[i].step >= step;) {
+            double const below = from + slope * static_cast<double>(entries_[i].step - step) -
+                                 static_cast<double>(entries_[i].size);
+            if (below > most) {
+                most = below;
+                best = i;
+            }
+        }
+        return best;
     }
     /// Removes about half of the entries, so that the distances between the others are similar.
     void thin_out() noexcept {
