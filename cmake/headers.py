@@ -34,7 +34,7 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow 
 NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "thrust": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "toolkit",
          "nvtx_counters": "toolkit", "nvtx_counter_group": "toolkit", "nvtx_account": "toolkit", "nvtx_counter_books": "toolkit",
          "nvtx_domain": "toolkit", "nvtx_heap": "toolkit", "nvtx_heap_books": "toolkit", "nvtx_memory": "toolkit",
-         "nvtx_tagged": "toolkit"}
+         "nvtx_regions": "toolkit", "nvtx_tagged": "toolkit"}
 
 
 def arguments():
