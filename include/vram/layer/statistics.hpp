@@ -26,7 +26,7 @@ namespace vram {
 /// The counts of all allocations and frees in a scope (from its `push` to its `pop`), or since the
 /// layer was created.
 struct counters {
-    /// Requested bytes: live now, their peak, and the sum of all requests.
+    /// Requested bytes of blocks: allocated minus freed, the peak of that, and all allocated.
     counter       bytes;
     counter       blocks;       ///< blocks: live now, their peak, and the number of allocations
     std::uint64_t refusals = 0; ///< number of requests that failed (by an exception or null)

@@ -46,8 +46,7 @@ public:
     /// Ends the measurement and restores the pool's own peaks.
     ~peak_scope() { pool_.raise_peaks(before_); }
 
-    /// Returns the peak of the live bytes in this scope. Blocks count with the sizes to which the
-    /// pool rounds requests up.
+    /// Returns the peak of `usage().live` in this scope; of an `arena`, an upper bound of it.
     [[nodiscard]] std::size_t live() const { return pool_.usage().peak_live; }
     /// Returns the peak of the reserved bytes in this scope.
     [[nodiscard]] std::size_t reserved() const { return pool_.usage().peak_reserved; }

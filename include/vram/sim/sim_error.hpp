@@ -21,7 +21,7 @@ enum class sim_status {
     invalid_device,   ///< the simulated machine has no device with this index
     invalid_handle,   ///< a stream that was destroyed, or a stream or event of another device
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
-    not_permitted,    ///< a kernel or a host function called the simulated device
+    not_permitted,    ///< a call in a kernel or a host function, or a collective in a capture
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
     /// An illegal call has invalidated the capture, or the capture was ended on another stream, or
     /// with work for which its first stream does not wait.

@@ -26,6 +26,7 @@ struct staging_options {
     /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Largest size of pageable memory that the platform copies itself, as fast as staging would.
+    /// Has no effect if the device uses the host's page tables: all sizes are then copied so.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes of a file that the caller's thread copies alone, because other
     /// threads would wake too late. Also applies to pageable memory of more than `direct_bytes`.

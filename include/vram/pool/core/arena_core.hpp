@@ -34,8 +34,8 @@
 namespace vram {
 namespace detail {
 
-/// Base class of `arena`: it passes each call to one of the shards (pools of the arena). The
-/// functions for users are documented in `arena`.
+/// Base class of `arena`. Each allocation or free goes to one shard (pool of the arena) first;
+/// `trim_all` and `totals` go to all. The functions for users are documented in `arena`.
 ///
 /// Failure   The functions fail as those of `arena`.
 /// Threads   The rules are those of `arena`.
