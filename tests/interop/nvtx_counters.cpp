@@ -14,7 +14,6 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -113,25 +112,7 @@ TEST_CASE("nvtx_counters: a refused free changes nothing") {
 }
 
 TEST_CASE("nvtx_counters: an observer that was moved from is still one") {
-    static_assert(std::is_nothrow_move_constructible_v<nvtx_counters> &&
-                  std::is_nothrow_move_assignable_v<nvtx_counters>);
-    nvtx_tool& tool = nvtx_tool::get();
-    tool.clear();
-    nvtx_counters                 seen, other;
-    nvtx_counters const           first{std::move(seen)};
-    memory_event<sim_stream_view> e{};
-    e.kind   = memory_event_kind::chunk_added;
-    e.name   = "moved";
-    e.memory = reinterpret_cast<void*>(0x1000);
-    e.bytes  = 0x1000;
-    CHECK_FALSE(seen.skips(e.kind));
-    seen.observe(e);
-    CHECK(seen.attached());
-    CHECK(first.attached());
-    other  = std::move(seen);
-    e.kind = memory_event_kind::chunk_removed;
-    seen.observe(e);
-    CHECK(tool.wrong == std::vector<std::string>{});
+    nvtx_tests::observer_after_a_move<nvtx_counters>();
 }
 
 TEST_CASE("nvtx_counters: without a tool nothing is called after the first chunk") {

@@ -17,7 +17,6 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -361,25 +360,7 @@ TEST_CASE("nvtx_memory: blocks and the memory of graphs lie in regions, in rando
 }
 
 TEST_CASE("nvtx_memory: an observer that was moved from is still one") {
-    static_assert(std::is_nothrow_move_constructible_v<nvtx_memory> &&
-                  std::is_nothrow_move_assignable_v<nvtx_memory>);
-    nvtx_tool& tool = nvtx_tool::get();
-    tool.clear();
-    nvtx_memory                   seen, other;
-    nvtx_memory const             first{std::move(seen)};
-    memory_event<sim_stream_view> e{};
-    e.kind   = memory_event_kind::chunk_added;
-    e.name   = "moved";
-    e.memory = reinterpret_cast<void*>(0x1000);
-    e.bytes  = 0x1000;
-    CHECK_FALSE(seen.skips(e.kind));
-    seen.observe(e);
-    CHECK(seen.attached());
-    CHECK(first.attached());
-    other  = std::move(seen);
-    e.kind = memory_event_kind::chunk_removed;
-    seen.observe(e);
-    CHECK(tool.wrong == std::vector<std::string>{});
+    nvtx_tests::observer_after_a_move<nvtx_memory>();
 }
 
 TEST_CASE("nvtx_memory: without a tool, and for chunks that it refuses, no block is registered") {

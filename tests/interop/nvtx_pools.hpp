@@ -8,6 +8,7 @@
 
 #include <vram/base/bytes.hpp>               // literals
 #include <vram/base/tag.hpp>                 // tagged
+#include <vram/concepts/observer.hpp>        // memory_event, memory_event_kind
 #include <vram/layer/observed.hpp>           // observed
 #include <vram/layer/stream_ordered.hpp>     // stream_ordered
 #include <vram/pool/arena.hpp>               // arena
@@ -21,13 +22,16 @@
 
 #include <doctest/doctest.h>
 
-#include <cstddef>    // size_t
-#include <cstdint>    // uintptr_t
-#include <functional> // ref
-#include <iterator>   // advance
-#include <map>        // map
-#include <random>     // minstd_rand
-#include <string>     // string
+#include <cstddef>     // size_t
+#include <cstdint>     // uintptr_t
+#include <functional>  // ref
+#include <iterator>    // advance
+#include <map>         // map
+#include <random>      // minstd_rand
+#include <string>      // string
+#include <type_traits> // is_nothrow_move_constructible_v
+#include <utility>     // move
+#include <vector>      // vector
 
 namespace nvtx_tests {
 
@@ -149,6 +153,30 @@ void play(R& memory, unsigned seed, unsigned operations, Step const& step) {
     }
     while (!live.empty()) { free(live.begin()); }
     step(live, memory);
+}
+
+/// An observer of NVTX that was moved from may still be called, and still registers chunks.
+template <class Observer>
+void observer_after_a_move() {
+    static_assert(std::is_nothrow_move_constructible_v<Observer> &&
+                  std::is_nothrow_move_assignable_v<Observer>);
+    doubles::nvtx_tool& tool = doubles::nvtx_tool::get();
+    tool.clear();
+    Observer                                  seen, other;
+    Observer const                            first{std::move(seen)};
+    vram::memory_event<vram::sim_stream_view> e{};
+    e.kind   = vram::memory_event_kind::chunk_added;
+    e.name   = "moved";
+    e.memory = reinterpret_cast<void*>(0x1000);
+    e.bytes  = 0x1000;
+    CHECK_FALSE(seen.skips(e.kind));
+    seen.observe(e);
+    CHECK(seen.attached());
+    CHECK(first.attached());
+    other  = std::move(seen);
+    e.kind = vram::memory_event_kind::chunk_removed;
+    seen.observe(e);
+    CHECK(tool.wrong == std::vector<std::string>{});
 }
 
 } // namespace nvtx_tests

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/interop/core/live_bytes.hpp> // first: the header must stand alone
 
+#include "../../doubles/turns.hpp"
+
 #include <vram/base/core/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -18,15 +20,12 @@ using vram::detail::live_bytes;
 using vram::detail::worker;
 
 TEST_CASE("live_bytes: the values of several threads are those of one counter at each moment") {
-    constexpr unsigned threads = 4, none = threads;
     for (unsigned seed = 0; seed != 4; ++seed) {
         live_bytes                counted;
         std::int64_t              live = 0, peak = 0;
         bool                      same = true;
         std::vector<std::int64_t> blocks; // freed by any thread
         std::minstd_rand          random{seed + 1};
-        unsigned                  left = 3000;
-        std::atomic<unsigned>     turn{0}; // the thread that acts
         auto const                step = [&] {
             bool const adds = blocks.empty() || random() % 16 < 4 + 8 * (random() % 2);
             if (adds && blocks.size() < 60) {
@@ -42,20 +41,7 @@ TEST_CASE("live_bytes: the values of several threads are those of one counter at
             }
             same = same && counted.now().live == live && counted.now().peak == peak;
         };
-        std::list<worker> all;
-        for (unsigned t = 0; t != threads; ++t) {
-            all.emplace_back(0, [&, t] {
-                for (;;) {
-                    unsigned now = turn.load();
-                    for (; now != t && now != none; now = turn.load()) { turn.wait(now); }
-                    if (now == none) { return; }
-                    for (auto n = random() % 8; left != 0 && n != 0; --n, --left) { step(); }
-                    turn = left != 0 ? static_cast<unsigned>(random() % threads) : none;
-                    turn.notify_all();
-                }
-            });
-        }
-        for (worker& each : all) { each.join(); }
+        doubles::take_turns(3000, random, step);
         CHECK(same);
         CHECK(peak > 0);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/interop/core/nvtx_counter_books.hpp> // first: the header stands alone
 
+#include "../../doubles/forked.hpp"
 #include "../../doubles/nvtx/tool.hpp"
 
 #include <vram/sim/sim_stream_view.hpp>
@@ -9,12 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace nvtx_counter_books_tests {
@@ -114,17 +113,6 @@ TEST_CASE("nvtx_counter_books: the end samples changes of less than a step") {
     CHECK((tool.last("pool: nvtx end") == nvtx_tool::sample{30, 100, 30}));
 }
 
-/// Returns the exit code of a forked child that runs `body`.
-template <class Body>
-int code_of_child(Body const& body) {
-    std::fflush(nullptr); // the child would write it again
-    pid_t const child = ::fork();
-    if (child == 0) { ::_exit(body()); }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST_CASE(
     "nvtx_counter_books: nothing is sent in a forked child, and after the process began to end") {
     nvtx_tool& tool = nvtx_tool::get();
@@ -138,12 +126,12 @@ TEST_CASE(
     auto made = std::make_unique<detail::nvtx_counter_books>("", 1000, true);
     made->follow(event(kind::chunk_added, 1000, 100));
     std::size_t const calls = tool.calls;
-    CHECK(code_of_child([&] {
+    CHECK(doubles::code_of_child([&] {
               more(*made);
               made.reset(); // would sample the change of less than a step
               return tool.calls == calls ? 0 : 1;
           }) == 0);
-    CHECK(code_of_child([&] {
+    CHECK(doubles::code_of_child([&] {
               detail::nvtx_counter_books own{"", 0, true};
               own.follow(event(kind::chunk_added, 1000, 100));
               std::size_t const now = tool.calls;

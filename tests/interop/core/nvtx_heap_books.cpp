@@ -2,19 +2,18 @@
 #include <vram/interop/core/nvtx_heap_books.hpp> // first: the header stands alone
 
 #include "../../doubles/bombing.hpp"
+#include "../../doubles/forked.hpp"
 #include "../../doubles/nvtx/tool.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace nvtx_heap_books_tests {
@@ -235,17 +234,6 @@ TEST_CASE("nvtx_heap_books: a block of a capture stays a region after a reset") 
     CHECK(tool.wrong == std::vector<std::string>{});
 }
 
-/// Returns the exit code of a forked child that runs `body`.
-template <class Body>
-int code_of_child(Body const& body) {
-    std::fflush(nullptr); // the child would write it again
-    pid_t const child = ::fork();
-    if (child == 0) { ::_exit(body()); }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST_CASE(
     "nvtx_heap_books: nothing is sent in a forked child, and after the process began to end") {
     nvtx_tool& tool = nvtx_tool::get();
@@ -260,12 +248,12 @@ TEST_CASE(
     made->send(kind::chunk_added, 0x1000, 0x1000);
     made->send(kind::allocated, 0x1000, 10);
     std::size_t const calls = tool.calls;
-    CHECK(code_of_child([&] {
+    CHECK(doubles::code_of_child([&] {
               more(*made);
               made.reset();
               return tool.calls == calls ? 0 : 1;
           }) == 0);
-    CHECK(code_of_child([&] {
+    CHECK(doubles::code_of_child([&] {
               books_at_work own;
               own.send(kind::chunk_added, 0x8000, 0x1000);
               std::size_t const now = tool.calls;

@@ -2,13 +2,13 @@
 #include <vram/layer/core/count_shards.hpp> // first: the header must stand alone
 
 #include "../../doubles/archetype.hpp"
+#include "../../doubles/turns.hpp"
 
 #include <vram/base/core/worker.hpp>
 #include <vram/layer/statistics.hpp>
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -34,7 +34,6 @@ using counted = statistics<nothing_counted>;
 
 TEST_CASE("count_shards: the counts of several threads are those of a model at each moment, with "
           "their peaks") {
-    constexpr unsigned threads = 4, none = threads;
     for (unsigned seed = 0; seed != 4; ++seed) {
         counted                  memory;
         counters                 model, scope_model;
@@ -42,8 +41,6 @@ TEST_CASE("count_shards: the counts of several threads are those of a model at e
         std::uint64_t            number = 0;
         std::vector<std::size_t> live; // freed by any thread
         std::minstd_rand         random{seed + 1};
-        unsigned                 left = 2000;
-        std::atomic<unsigned>    turn{0}; // the thread that acts
         auto const               step = [&] {
             bool const adds = live.empty() || random() % 16 < 4 + 8 * (random() % 2);
             if (adds && live.size() < 60) {
@@ -71,20 +68,7 @@ TEST_CASE("count_shards: the counts of several threads are those of a model at e
                 scope = !scope;
             }
         };
-        std::list<worker> all;
-        for (unsigned t = 0; t != threads; ++t) {
-            all.emplace_back(0, [&, t] {
-                for (;;) {
-                    unsigned now = turn.load();
-                    for (; now != t && now != none; now = turn.load()) { turn.wait(now); }
-                    if (now == none) { return; }
-                    for (auto n = random() % 8; left != 0 && n != 0; --n, --left) { step(); }
-                    turn = left != 0 ? static_cast<unsigned>(random() % threads) : none;
-                    turn.notify_all();
-                }
-            });
-        }
-        for (worker& each : all) { each.join(); }
+        doubles::take_turns(2000, random, step);
         CHECK(same);
         CHECK(memory.overall() == model);
         counted const moved{std::move(memory)};

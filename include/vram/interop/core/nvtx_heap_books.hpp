@@ -6,13 +6,12 @@
 
 #include <vram/base/core/process_exit.hpp>
 #include <vram/concepts/core/owning_process.hpp>
-#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
-#include <vram/interop/core/nvtx_regions.hpp>
+#include <vram/concepts/observer.hpp>         // memory_event, memory_event_kind
+#include <vram/interop/core/nvtx_regions.hpp> // nvtx_regions, same_name
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t, ptrdiff_t
 #include <cstdint> // uintptr_t
-#include <cstring> // strcmp
 #include <mutex>   // mutex, lock_guard
 #include <new>     // bad_alloc
 #include <vector>  // vector
@@ -110,9 +109,6 @@ private:
     [[nodiscard]] static address number(void const* p) noexcept {
         return reinterpret_cast<address>(p);
     }
-    [[nodiscard]] static bool same(char const* a, char const* b) noexcept {
-        return a == b || std::strcmp(a, b) == 0;
-    }
     /// Returns true if the stream of the event is being captured.
     template <class Stream>
     [[nodiscard]] bool captures([[maybe_unused]] memory_event<Stream> const& e) const noexcept {
@@ -143,7 +139,7 @@ private:
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {
             inner_chunk const& c = inner_[i];
-            if (c.begin < from || c.end > to || !same(c.name, name)) { continue; }
+            if (c.begin < from || c.end > to || !same_name(c.name, name)) { continue; }
             if (inner && c.resource != owner) { continue; }
             owner = c.resource;
             inner = true;

@@ -18,6 +18,11 @@
 namespace vram {
 namespace detail {
 
+/// Returns true if two names of resources are equal.
+[[nodiscard]] inline bool same_name(char const* a, char const* b) noexcept {
+    return a == b || std::strcmp(a, b) == 0;
+}
+
 /// The table of heaps (memory that a tool of NVTX checks) and regions (parts of heaps that may be
 /// used), with a record of each block. Each function also registers or removes what it changes with
 /// the tool. Addresses are numbers; a range is [from, to).
@@ -106,7 +111,7 @@ public:
     /// `nvtx_heap_books`. The record stays, because the free may be refused.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
-        if (b == blocks_.end() || !same(b->second.resource, name)) { return; }
+        if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
         block& is = b->second;
         if (is.frees == 0 && is.has_region) {
             if (!captured && !(until_reset && is.captured)) {
@@ -133,7 +138,7 @@ public:
     /// Restores the block at `from`, the free of which was refused.
     void restore(address from, char const* name) noexcept {
         auto const b = blocks_.find(from);
-        if (b == blocks_.end() || !same(b->second.resource, name) || b->second.frees == 0) {
+        if (b == blocks_.end() || !same_name(b->second.resource, name) || b->second.frees == 0) {
             return;
         }
         if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
@@ -201,14 +206,8 @@ private:
         bool        captured   = false; ///< true if a capture allocated the block
     };
 
-    [[nodiscard]] static address number(void const* p) noexcept {
-        return reinterpret_cast<address>(p);
-    }
     [[nodiscard]] static void const* pointer(address at) noexcept {
         return reinterpret_cast<void const*>(at);
-    }
-    [[nodiscard]] static bool same(char const* a, char const* b) noexcept {
-        return a == b || std::strcmp(a, b) == 0;
     }
     /// Registers [from, to) with the NVTX tool as memory that may be used: as one region in each
     /// heap (registered chunk) that it overlaps. The regions get the name of the tag, if it has
