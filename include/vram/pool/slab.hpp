@@ -184,8 +184,10 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
-    /// is live.
+    /// Frees the block at `p`, which the stream `on` (null: no stream) may still use. Returns false
+    /// and changes nothing if no live block with this size and alignment begins at `p`. A null `p`
+    /// frees nothing and returns true. If the use by `on` can be neither recorded nor waited for,
+    /// the block stays live, and true is returned.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }

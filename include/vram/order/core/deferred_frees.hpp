@@ -169,8 +169,8 @@ public:
         return true;
     }
 
-    /// Returns freed blocks that no stream uses any more to the upstream, if they have together at
-    /// least `at_least` bytes (an argument of the constructor).
+    /// Queries events without a wait. If the blocks that no stream uses any more have together at
+    /// least `at_least_` bytes, returns each to the upstream by `give(p, bytes, alignment, at)`.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
@@ -361,8 +361,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has returned blocks to the upstream, so that the number of such
-    /// calls is no longer `seen`. The lock is released during the wait.
+    /// Waits until another thread has finished returning blocks to the upstream: until `returned_`,
+    /// which counts these calls, differs from `seen`. The lock is released during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         held.unlock();

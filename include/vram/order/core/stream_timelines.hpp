@@ -155,8 +155,8 @@ public:
         return nullptr;
     }
 
-    /// Records an event behind the frees of each stream in `held` that has none, if that needs no
-    /// wait. A later `poll` can then find the freed memory unused.
+    /// For each pending use in `held` without an event behind the free, tries to record one, so
+    /// that a later `poll` can find the memory unused. Never makes the host wait.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -174,8 +174,8 @@ public:
             other.poll();
         }
     }
-    /// Returns the timeline (record) of a stream in `held` that is being captured and has no event
-    /// behind its frees, so that the graph may use the memory. Returns null if there is none.
+    /// Looks in `held`, the pending uses of some memory, for a stream that is being captured and
+    /// has no event behind its free: the graph may use the memory. Returns its timeline, or null.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];

@@ -202,7 +202,8 @@ private:
     timeline* recent_ = nullptr;
     /// Key of the stream that was looked up last, or 0 if there is none.
     std::uint64_t recent_key_ = 0;
-    /// Cache of timelines (records of streams), for calls that alternate between streams.
+    /// Cache entries (`seat`) for recently used timelines (records of streams), so that calls that
+    /// alternate between a few streams need no lookup in `by_key_`.
     seat seats_[seats];
     /// From this number of timelines (records of streams) on, a new stream gets the timeline of a
     /// stream that uses no freed memory any more, if there is one.

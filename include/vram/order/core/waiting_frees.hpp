@@ -266,7 +266,8 @@ private:
         return {&its, by::event, &one, one.epoch, its.device()};
     }
 
-    /// Each free may have an event of its own, so the number of events is not limited.
+    /// Streams are found by id, not by handle. Each free may have an event of its own, so the
+    /// number of events of a stream is not limited.
     stream_timelines<Platform> timelines_{false, false, ~std::size_t{0}};
     heap_array<queue>          queues_; ///< one queue of freed blocks for each stream
     std::uint64_t              next_age_ = 0;

@@ -18,10 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` that can serve the request `r`. `stream_arbiter`, which selects memory
-/// for a stream, calls the functions of this class. A place is a part of a free block, with the
-/// pending uses (streams that may still access it) of that part alone. If `counts` is null, the
-/// chosen block is only reserved, and not counted as live.
+/// The free blocks of `heap` that can serve the request `r`, with the functions that
+/// `stream_arbiter` calls to choose one and to allocate it for a stream. A candidate (place) is a
+/// part of a free block, with the pending uses (streams that may still access it) of that part
+/// alone. The chosen block is counted as live in `counts`. If `counts` is null, the block is only
+/// marked as reserved, until memory is mapped to all of its pages. `InPlace`: chunks can grow at
+/// their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;

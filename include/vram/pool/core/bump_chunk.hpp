@@ -15,12 +15,14 @@
 namespace vram {
 namespace detail {
 
-/// Allocates from one chunk with a bump pointer, the top. Each stream that allocated or freed
-/// blocks below the top has one `use`, from the first to the last of these blocks, and one more for
-/// its graphs. Memory above the top has pending uses (`tag`), one for each stream that may still
-/// access it, and one for each stream whose graphs retain it. If the top is lowered, uses become
-/// pending uses. If it is raised, the pending uses of that memory end, because the stream that
-/// allocates it was ordered after them.
+/// Allocates blocks from one chunk by raising a bump pointer, the top. For each stream that
+/// allocated or freed blocks below the top, the chunk stores a `use`: the range from the first to
+/// the last of the stream's blocks. Another `use` stores the range that graphs of the stream may
+/// access. For each stream that may still access the free memory above the top, the chunk stores a
+/// pending use (`tag`), and another one for memory retained for graphs of the stream. `unwind`
+/// lowers the top and turns uses into pending uses. An allocation raises the top and ends the
+/// pending uses of the allocated memory: the caller has ordered the new user of the memory after
+/// them.
 ///
 /// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing. No other
 ///           function fails.

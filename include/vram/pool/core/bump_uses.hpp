@@ -126,8 +126,8 @@ public:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // Which graph or stream may use the memory is unknown, so the memory is kept until
-        // `forget_captures`.
+        // The graph or stream that may still use the blocks cannot be found. The result is a use by
+        // the stream of `its`, any stream, that keeps the memory until `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 

@@ -190,7 +190,9 @@ private:
     }
 
     std::size_t limit_;
-    std::size_t in_flight_ = 0; ///< bytes of chunks that are being allocated or returned
+    /// Bytes that are being allocated from the upstream, or returned to it, with the lock released.
+    /// They count against the limit, but are not reserved.
+    std::size_t in_flight_ = 0;
     std::size_t most_      = 0; ///< largest number of bytes ever reserved
 };
 

@@ -62,8 +62,9 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object that notifies the observers of events in the arena. The shards of the
-    /// arena use it, so this class notifies nothing itself.
+    /// Returns the object that notifies the observers of the arena of blocks and chunks that are
+    /// allocated or freed. The shards call it for their chunks, so `chunk_directory` itself
+    /// notifies no observer.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }

@@ -120,7 +120,8 @@ public:
                                                          : nullptr;
     }
 
-    /// A place in a block, and its cost as a `judge` function returns it. Lower is better.
+    /// The result of a `judge` function for a free block: the best place for the request in the
+    /// block, and the cost of this place. Lower is better.
     struct judged {
         /// Cost of a block that has no suitable place.
         static constexpr std::size_t none = ~std::size_t{0};

@@ -117,9 +117,10 @@ protected:
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
-    /// if the upstream has no such chunk, if the limit refuses the chunk, or if host memory is
-    /// lacking.
+    /// Allocates a chunk of `size` bytes that the upstream has ready: the stream `s` can use the
+    /// chunk without a wait. Returns the result of `adopt(memory)`, which is called with the lock
+    /// held and records the chunk. Returns null if the upstream has no such chunk, if the limit
+    /// refuses the chunk, or if host memory is lacking.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>

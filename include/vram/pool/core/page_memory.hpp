@@ -67,7 +67,8 @@ public:
         page_memory& owner_;
         guard        held_;
     };
-    /// Returns true if a thread has the right to change mappings of pages (`page_turn`).
+    /// Returns true if a `page_turn` exists: some thread, perhaps the calling one, is changing
+    /// mappings of pages. The pool's lock must be held.
     [[nodiscard]] bool changing_mappings() const noexcept { return mover_ != nullptr; }
     /// If another thread is changing mappings of pages, waits until that thread is done, and
     /// returns true. Otherwise returns false. The lock `held` is released during the wait.
@@ -135,9 +136,11 @@ public:
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Moves physical memory of pages in the `n` bytes at `from` to those pages in the `m` bytes at
-    /// `to` that have none. `expected` is the number of bytes that should move according to the
-    /// table of pages.
+    /// Moves physical memory by a call of `remap` of the upstream, with the lock released: the
+    /// first pages with memory in the `n` bytes at `from` give it to the first pages without memory
+    /// in the `m` bytes at `to`. `expected` is the number of bytes that should move according to
+    /// the table of pages. If another number moves, the table is corrected by queries of the
+    /// upstream.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {

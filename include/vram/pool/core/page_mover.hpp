@@ -189,10 +189,10 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the `moves_` of physical memory from page to page, if the source pages are granted
-    /// (may be taken). First clears the marks of all source pages: the lock is released during a
-    /// move, and another thread may then return to the upstream the chunk of a page that is not
-    /// moved.
+    /// Performs the planned `moves_` of physical memory between pages, from source pages that are
+    /// granted (may be taken). First clears the marks (wanted, granted) of all source pages: the
+    /// lock is released during a move. Another thread may then return a chunk with an unmoved page
+    /// to the upstream, and the marks of that page can no longer be found by address.
     template <class Core>
     void remap_all(Core& core, guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
@@ -225,9 +225,9 @@ private:
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// The first and the last page of `b` may also contain parts of free neighbours. If such a page
-    /// is to get memory that only the stream `s` may use, records this use for the neighbours, or,
-    /// if that fails, cancels the move of the page.
+    /// The first and the last page of `b` may also contain parts of free neighbours. If one of the
+    /// `moves_` maps memory to such a page, that memory may be ready for the stream `s` alone. So
+    /// the neighbours get a pending use by `s`. If that fails, the move of the page is cancelled.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {

@@ -112,9 +112,10 @@ public:
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block if all its pages have physical memory, or can get their previous
-    /// memory back without a wait. Returns null if there is none, or if another thread is changing
-    /// mappings.
+    /// Allocates a free block if all its pages have physical memory or, if neither `remap` is set
+    /// nor the stream is `captured`, can get back their last memory from free pages that the stream
+    /// may use now. Returns null if there is none, or if mapping is needed and another thread is
+    /// mapping pages.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {

@@ -20,9 +20,11 @@ namespace detail {
 /// Cost      `take` searches the free lists by size. `make_room` may call the upstream and wait on
 ///           the host.
 struct pool_search {
-    /// Allocates a block from the reserved memory. If every free block that fits needs a wait,
-    /// allocates a chunk that the upstream has ready for the stream. If there is no such chunk, the
-    /// stream waits. Returns null if no free block fits. Returns with the lock held.
+    /// Allocates a block from the reserved memory. If all blocks found need a wait, allocates a
+    /// chunk that the upstream (if it has `try_allocate_ready`) has ready for the stream. If there
+    /// is no such chunk, makes the stream, or the host for a request without a stream, wait for a
+    /// block. Returns null if a search of limited length finds no block. Returns with the lock
+    /// held.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {

@@ -75,7 +75,9 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
+    /// Called before the stream `s` is destroyed. Records an event behind the frees on `s`, and
+    /// forgets the handle. The host waits only if no event can be recorded. Errors of the platform
+    /// are thrown.
     void retire(stream s) {
         resource_call<platform> const own;
         {

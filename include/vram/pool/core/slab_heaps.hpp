@@ -44,7 +44,7 @@ public:
         return const_cast<slab_heap*>(
             static_cast<slab_heaps const*>(this)->for_request(bytes, alignment));
     }
-    /// Returns the block size of the last heap.
+    /// Returns the block size of the last heap, the largest: heaps are added by ascending size.
     [[nodiscard]] std::size_t largest() const noexcept { return (*this)[size() - 1].stride(); }
     /// Returns true if `p` lies in a chunk of one of the heaps.
     [[nodiscard]] bool owns(void const* p) const noexcept {

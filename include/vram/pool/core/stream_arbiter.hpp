@@ -220,9 +220,10 @@ public:
     }
 
 private:
-    /// Called if a captured stream cannot be waited for. If captures are tracked, makes the memory
-    /// that the stream has freed since its last event unavailable to other streams until the next
-    /// search for memory. Otherwise calls `retain()`, which keeps the memory for the graph.
+    /// Called if a stream cannot be waited for because it is being captured. If captures are
+    /// tracked (`graphs` or `event_policy::eager`), makes the memory that this stream has freed
+    /// since its last event unavailable to other streams until the next search (`readmit`).
+    /// Otherwise calls `retain()`, which keeps the memory for the captured graph.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());

@@ -242,8 +242,8 @@ public:
         timelines().poll();
         coalesce_pending();
     }
-    /// Records events behind frees that have none, queries all streams, and coalesces the free
-    /// blocks that they no longer use.
+    /// Records events (if there are several streams) behind frees that have none. Queries the
+    /// events of all streams, and coalesces the free blocks that no stream uses any more.
     void poll_all() {
         timelines().try_record_all();
         poll();
