@@ -32,12 +32,13 @@ namespace vram {
 ///
 /// A block returns to the shard that allocated it, whichever thread frees it on whichever stream. A
 /// *remote* free, of a block of another shard, is queued for the owning shard. (It is executed at
-/// once on a default stream, with `graphs` or with `event_policy::eager`.) The shard drains its
-/// queue before it grows, before it reports usage, and if 256 frees are queued.
+/// once if its stream is a default stream, or if the arena has the option `graphs` or
+/// `event_policy::eager`.) Queued frees are executed before the shard grows, before usage is
+/// reported, and if 256 of them are queued.
 ///
 /// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then, unless the
-///           stream is being captured, all shards return their idle chunks, and every other shard
-///           is asked for a block. `out_of_memory` contains the totals of all shards. Invalid frees
+///           stream is being captured, all shards return their idle chunks, and the request is
+///           tried in every shard. `out_of_memory` contains the totals of all shards. Invalid frees
 ///           are reported as by `pool`; invalid remote frees are reported when they are drained. If
 ///           two threads free one block, and it is allocated again before the second free is
 ///           drained, that free takes the block from its new owner. On the simulated device it is
@@ -46,9 +47,10 @@ namespace vram {
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.
 /// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. A
-///           remote free takes the lock of the caller's own shard twice (to search it, and to
-///           register the stream), a binary search over all chunks, and a short lock of the owner's
-///           queue. If the caller has no shard yet, the stream is asked for its id instead.
+///           remote free locks the shard of the calling thread twice: to look for the block there,
+///           and to register the stream. (If the calling thread has no shard yet, the platform is
+///           queried for the stream's id instead.) Then it finds the block's shard by a binary
+///           search over all chunks, and locks the queue of that shard for a moment.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public detail::arena_core<detail::checked_upstream<Upstream>, Growth> {
     using base = detail::arena_core<Upstream, Growth>;

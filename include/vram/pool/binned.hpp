@@ -95,7 +95,7 @@ public:
         return *this;
     }
     /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
-    /// returns all memory to the upstream.
+    /// returns all memory to the upstream: large blocks here, chunks in the base class.
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
@@ -169,7 +169,7 @@ public:
     [[nodiscard]] std::size_t largest() const noexcept { return this->heaps_.largest(); }
 
     /// Returns the block size of the size class of a request, or, for a large request, the size
-    /// that the upstream allocates.
+    /// that the upstream allocates. Returns 0 for 0 bytes.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         if (bytes == 0) { return 0; }

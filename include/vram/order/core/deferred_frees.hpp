@@ -70,8 +70,8 @@ public:
         return *this;
     }
 
-    /// A request in progress. The constructor allocates the list element that the free of the block
-    /// will need, unless there is an unused one, so that the free cannot fail.
+    /// A request in progress. The constructor makes sure that a list element for the free of this
+    /// block exists, and allocates one if needed, so that the later free cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -111,10 +111,10 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Number of calls that had returned blocks to the upstream before the last attempt.
-        std::uint64_t seen_     = 0;
-        std::size_t   attempts_ = no_attempt; ///< remaining attempts; set at the first refusal
-
+        /// Value of `returned_` at the last attempt to allocate: if changed, one more is made.
+        std::uint64_t seen_ = 0;
+        /// How often the request may be repeated after a refusal; set at the first refusal.
+        std::size_t                  attempts_  = no_attempt;
         static constexpr std::size_t no_attempt = ~std::size_t{0};
         friend deferred_frees;
     };
@@ -127,8 +127,8 @@ public:
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last. The host does not wait for the stream. The
-    /// caller must act on the result.
+    /// Frees a block that the stream `s` used last; the host does not wait. After the result `due`,
+    /// the caller must wait for `s` and return the block to the upstream.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -142,7 +142,7 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // A lack of host memory is not reported: the caller then waits for the stream.
+            // A lack of host memory is not reported: `due` makes the caller wait for the stream.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -392,7 +392,7 @@ private:
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;
-    /// Where threads wait until another thread has returned blocks to the upstream.
+    /// Threads wait with this object until another thread has returned blocks to the upstream.
     meeting_of<Platform> meeting_;
 };
 

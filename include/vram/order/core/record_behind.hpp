@@ -99,7 +99,8 @@ template <class Platform>
             // If the owner destroyed the stream after the check of `held.ended()`, the next attempt
             // records the event with the hold (a reference of the stream).
             if (held.ended() && i < attempts) { continue; }
-            // Recording also fails if an error has invalidated a capture of the stream.
+            // If a capture of the stream was invalidated by an error, recording fails as well. The
+            // stream counts as captured until that capture is ended.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;

@@ -44,11 +44,12 @@ namespace detail {
 template <class Platform>
 class stream_timeline {
 public:
-    using stream                      = typename Platform::stream;
-    using event                       = typename Platform::event;
-    using identity                    = stream_identity<Platform>;
-    using entry                       = typename recorded_events<Platform>::entry;
-    static constexpr std::size_t most = 8; ///< the usual largest number of events of one stream
+    using stream   = typename Platform::stream;
+    using event    = typename Platform::event;
+    using identity = stream_identity<Platform>;
+    using entry    = typename recorded_events<Platform>::entry;
+    /// Largest number of events of one stream, unless the constructor gets another number.
+    static constexpr std::size_t most = 8;
 
     /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
     /// `key` is the number by which a pool finds the stream, `slot` the index of the timeline in
@@ -194,8 +195,8 @@ public:
     /// Makes everything freed since the last event unavailable to other streams until `readmit`,
     /// because the stream is being captured.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Makes the memory that `exclude` made unavailable available again, because the capture may
-    /// have ended.
+    /// Undoes `exclude` before the next search for memory, because the capture may have ended. No
+    /// epoch has a number as large as `tag::captured`, so no memory counts as excluded any more.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
@@ -218,7 +219,7 @@ public:
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // so that `has_frees` returns true if `poll` discards the event
+        freed_until_ = epoch_; // if `poll` discards the event later, `has_frees` is true again
         end_epoch_with_event();
         return true;
     }
@@ -319,9 +320,9 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Ends the current epoch (work since the last event) with an event, if one can be recorded. If
-    /// host threads wait for all events, so that none can be reused, and `may_wait` is true, the
-    /// host waits for the stream instead. If the device was reset, the epoch ends without an event.
+    /// Records an event, which ends the current epoch (work since the last event). If none may be
+    /// reused because host threads wait for all, the host waits for the stream (`may_wait`), or the
+    /// result is `captured` and the epoch continues. After a device reset no event is needed.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             // The reset of the device ended all work. Recording an event would create a context.

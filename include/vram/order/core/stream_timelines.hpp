@@ -259,7 +259,7 @@ public:
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // records an event again if that event became part of a captured graph
+            gone->poll(); // queries events; records again each one that a captured graph contains
         } catch (...) { queried = false; }
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
@@ -316,8 +316,8 @@ public:
         } catch (...) { report_failed_call("the query of a stream's device"); }
         return wait_for_all_devices();
     }
-    /// Waits for the devices of all streams that have a record (timeline), and for the calling
-    /// thread's device in case of streams without a timeline. Returns true if all waits succeeded.
+    /// Makes the host wait for the device of every stream with a timeline (record), and for the
+    /// current device, which other streams may use. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         auto const here = [] { await_device<Platform>(Platform::current_device()); };
         bool const all  = wait_for_devices();
@@ -333,7 +333,7 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // records an event again if that event became part of a captured graph
+        gone.poll(); // queries events; records again each one that a captured graph contains
         // Memory kept for captured graphs needs an event too, because such a graph may be running.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
@@ -354,9 +354,9 @@ private:
         }
     }
 
-    /// Makes sure that an event was recorded behind `epoch`, a part of the stream's work. Returns
-    /// false if the stream is being captured. If the stream turns out to be destroyed, its record
-    /// (timeline) is ended, so that a new stream with the same handle gets another one.
+    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event behind it.
+    /// Returns false if the stream is being captured. If the stream was destroyed, waits for its
+    /// device and ends its timeline (record): a new stream with this handle gets another.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);

@@ -152,10 +152,11 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t`, a range of memory that a stream may still access, to the `count` ranges in `all`,
-    /// or merges it with one of them. Both have the same stream, both or neither are kept for a
-    /// graph, and they overlap or are adjacent. If `spanning`, there may be a gap between them of
-    /// at most the sum of their sizes. Returns the new number of ranges.
+    /// Adds `t`, a range of memory that a stream may still access, to the `count` ranges in `all`.
+    /// If one of these ranges has the stream of `t` and its kind (kept for a graph, or not), and
+    /// overlaps or touches `t`, that range is extended to contain `t` instead, with the later epoch
+    /// of both. If `spanning`, a gap between the two is allowed, at most as large as both together.
+    /// Returns the new number of ranges.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -168,9 +168,10 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // A new stream may get the timeline (record) of a destroyed one, unless the pool
-                // must first see the destruction in `forget_ended`. `forget` releases the hold,
-                // which kept the old handle valid.
+                // If a timeline (record) holds its stream, which keeps the stream's handle valid, a
+                // new stream may get the timeline only after its own stream was destroyed. A pool
+                // with `visits_ends_` must first see the destruction (`forget_ended`); the timeline
+                // has no hold any more then.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

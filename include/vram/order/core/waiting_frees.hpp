@@ -22,20 +22,23 @@
 namespace vram {
 namespace detail {
 
-/// Freed blocks that streams may still use: one queue for each stream, oldest first. Each block has
-/// the epoch (part of its stream's work) in which it was freed. No event can be recorded while a
-/// stream is being captured, nor on a default stream from another thread or device: the epoch then
-/// continues, and ends with a later event. If no later event is recorded, the blocks of the epoch
-/// are found unused only after the host has waited for the device.
+/// Keeps freed blocks that streams may still use: one queue for each stream, oldest first. Each
+/// block has the epoch (part of its stream's work) in which it was freed, and is unused once the
+/// event that ends this epoch is complete. No event can be recorded while a stream is being
+/// captured, nor on a default stream from another thread or device: the epoch then continues, and
+/// ends with a later event. If no later event is recorded, the blocks of the epoch are found unused
+/// only after the host has waited for the device.
 ///
-/// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
-/// except in `add`, the host queries only the capture status and the events of a stream, and waits
-/// only for events or for the device.
+/// `add` is called by a thread that uses the stream. All other functions may be called while
+/// another thread uses the stream and begins a capture. They query only the capture status and the
+/// events of a stream, and let the host wait only for events or for the device.
 ///
-/// Failure   Errors of the platform are rethrown. No block is lost. If an event cannot be recorded
-///           after `add`, the error is reported and recording is tried again later. If the stream
-///           was destroyed, `dead_stream` is reported and no event is recorded any more.
-/// Threads   One thread at a time, which holds the resource's lock, except for `pin::wait`.
+/// Failure   Errors of the platform are rethrown. No block is lost. If a function other than `add`
+///           cannot record an event, the error is reported, and a later call tries again. If the
+///           stream was destroyed, the error `dead_stream` is reported, and no event is recorded
+///           on it any more.
+/// Threads   One thread at a time, which holds the resource's lock. Only `pin::wait`, in which the
+///           host waits, is called without the lock.
 /// Cost      `add` and `collect` visit every stream with freed blocks. Each epoch costs an event,
 ///           and one query at each `collect` until it is complete.
 template <class Platform>

@@ -135,10 +135,11 @@ private:
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the id of the stream `s` and returns true if that succeeded. A queued free may be
-    /// executed while the stream is being captured, when CUDA forbids the query, and the block
-    /// would be lost. So the freeing thread queries the id. It registers the stream with its own
-    /// shard (pool of the arena) `from`, which keeps the id until the stream is retired.
+    /// Makes the id of the stream `s` known, before a free on `s` is queued. Returns true if that
+    /// succeeded. The queued free may be executed while `s` is being captured; CUDA then forbids
+    /// the query of the id, and the block would be lost. If the freeing thread has a shard (pool of
+    /// the arena) `from`, `s` is registered there, which keeps the id until `s` is retired. If
+    /// `from` is null, the id is only queried.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);

@@ -110,7 +110,7 @@ public:
         }
         return count;
     }
-    /// Returns the size of the largest block, or 0 if there is none.
+    /// Returns the size of the largest free block in the lists, or 0 if all lists are empty.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         std::size_t const bin = last();
         if (bin == count) { return 0; }

@@ -36,8 +36,8 @@ struct block : links {
         /// Chosen for a request, while the host still waits for the streams that may access the
         /// block: not counted as live, and a free of it is rejected.
         reserved,
-        /// Kept in a quick list (freed blocks of one size and stream) for the next request of this
-        /// size by that stream. Or in no list, because its pages are about to be mapped elsewhere.
+        /// In a quick list (freed blocks of one size and stream) for the next request of this size
+        /// by that stream; or set aside, in no list, while the memory of its pages is moved.
         cached,
         free, ///< in a free list, for any size and stream, unless kept for a captured graph
     };

@@ -51,9 +51,10 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes`, the
-    /// rounded size of the request. If the block cannot be cached, coalesces it. `counts` has the
-    /// number of live bytes of the pool.
+    /// Caches a block that the stream with the index `slot` has freed, in the quick list for
+    /// `bytes`, the rounded size of the request. A large block is coalesced instead if it should
+    /// not be cached (`cache_large`), among other cases if no block of the pool is live, as
+    /// `counts` tells.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -120,9 +121,9 @@ private:
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }
-    /// Returns the cached large block if it has exactly the requested size and the stream with the
-    /// index `slot` may use it. Otherwise coalesces the cached block, if there is one, and returns
-    /// null: the request may fit into the coalesced block.
+    /// Returns the cached large block if it has exactly the requested size, a suitable address, and
+    /// was freed by the stream with the index `slot`. Otherwise coalesces the cached block, if
+    /// there is one, and returns null: the request may fit into the coalesced block.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

@@ -185,10 +185,11 @@ public:
         });
     }
 
-    /// Finds the chunk that needs the least growth so that the request fits at its end: behind all
-    /// memory that the stream may not use, and not before the address `from(b)` for the chunk's
-    /// last block `b`. Marks that chunk busy until `end_growth`: no other thread makes it grow or
-    /// returns it to the upstream. Returns a null `base` if no chunk can grow.
+    /// Finds the chunk that must grow least, so that the request fits at its end: behind all memory
+    /// that the stream may not use, as `price` tells, and not before the address `from(b)` that the
+    /// caller permits for the chunk's last block `b`. Marks that chunk busy: until `end_growth`, no
+    /// other thread makes it grow or returns it to the upstream. The result has a null `base` if no
+    /// chunk can grow.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {

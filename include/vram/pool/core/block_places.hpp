@@ -83,9 +83,10 @@ public:
         }
         return best;
     }
-    /// Returns a place at the front or at the end of the block `b`: the one that the stream may use
-    /// sooner. The `cost` is `unavailable` if the stream may use neither place, or if the request
-    /// fits in neither.
+    /// Returns a place at the front of the block `b`. If the stream must wait for the front or may
+    /// not use it, also tries the end of `b`, and returns the place that the stream may use sooner.
+    /// The `cost` is `unavailable` if the stream may use neither, or if the request does not fit or
+    /// the front lacks physical memory.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -125,8 +126,10 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the first place for a request in the block `b`, not before the address `from`. Its
-    /// `cost` tells if the stream that asks may use the place now, after a wait, or not at all.
+    /// Returns the place for a request at the first aligned address from `from` on in the block
+    /// `b`. Its `cost` tells if the stream that asks may use the place now, after a wait, or not at
+    /// all. If the request does not fit there, or some of the place has no physical memory, the
+    /// `cost` is `unavailable` and the block is null.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

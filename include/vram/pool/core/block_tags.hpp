@@ -52,7 +52,8 @@ public:
     }
     /// Called because the stream with the index `slot` is being captured. If the stream freed the
     /// block, or a part of it, in the epoch `from` (a numbered part of its work) or later, the
-    /// memory may belong to the graph, and is kept for the graph until `end_captures`.
+    /// memory may belong to the graph: only captures of that stream may reuse it until
+    /// `end_captures`, which is called when no captured graph will run again.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -107,12 +108,16 @@ public:
     }
 
 private:
-    /// Slow path of merging the pending uses (by streams) of two neighbours, if they do not both
-    /// have the same single use.
+    /// Slow path of `merge_uses`: merges the pending uses (streams that may still access the
+    /// memory) of `gone` into those of its neighbour `b`, if the two blocks have different uses or
+    /// several. Returns false if the uses do not fit into one list; at most complete uses were
+    /// dropped then.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        if (b->bytes == 0) { // `b` is the empty block at the end of a chunk
+        // If `b` is the empty block at the end of a chunk that can grow, `b` gets the uses of
+        // `gone`. If `gone` is that block, it has no uses.
+        if (b->bytes == 0) {
             if (gone->slot == block::several) {
                 b->note = gone->note;
             } else {
@@ -175,8 +180,8 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses (streams that may still access it) of `b` to the list `to`. Returns
-    /// false if there is no room.
+    /// Adds the pending uses (streams that may still access it) of `b` to the list `to`, perhaps
+    /// without those that are complete. Returns false if there is no room.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

@@ -31,9 +31,10 @@ struct chunk_extension {
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Finds the chunk that needs the least growth so that the request fits at its end: behind all
-    /// memory that the stream may not use, and not before the address `from(b)` for the chunk's
-    /// last block `b`. Marks that chunk busy. Returns a null `base` if no chunk can grow.
+    /// Finds the chunk that must grow least, so that the request fits at its end: behind all memory
+    /// that the stream may not use, as `price` tells, and not before the address `from(b)` that the
+    /// caller permits for the chunk's last block `b`. Marks that chunk busy until the heap ends the
+    /// growth (`end_growth`). The result has a null `base` if no chunk can grow.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,
