@@ -95,11 +95,11 @@ public:
         }
 
         /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
-        /// more to the upstream. If there are no such blocks, the host waits for the oldest freed
-        /// block, or for another thread that is returning blocks. Returns true if blocks were
-        /// returned since the last attempt: the request is then tried again. Returns false after
-        /// one attempt for each block that was waiting at the first refusal, and 64 more, because
-        /// other threads may take the memory each time.
+        /// more to the upstream. If there are none, the host waits for the oldest freed block, or
+        /// for another thread that is returning blocks. Returns true if any thread returned blocks
+        /// since the last attempt: the caller repeats the request. Returns false if no block was
+        /// returned, or after 64 attempts more than blocks were waiting at the first refusal: other
+        /// threads may take the memory each time.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have so many bytes, so returning freed blocks would not help.
@@ -281,8 +281,8 @@ private:
         --reservations_;
         return true;
     }
-    /// Reports a free of more bytes or blocks than are live. Other invalid frees are not noticed,
-    /// because only totals of the live blocks are kept.
+    /// Reports a free that `check_free` rejected: of 0 bytes, of more bytes than are live, or while
+    /// no block is live. Other invalid frees are not noticed: only totals of live blocks are kept.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};

@@ -96,8 +96,9 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // If the owner destroyed the stream after the check of `held.ended()`, the next attempt
-            // records the event with the hold (a reference of the stream).
+            // If the owner has destroyed the stream, its handle `s` cannot be used. The next
+            // attempt records the event with `held`: a reference with which the platform keeps the
+            // destroyed stream usable.
             if (held.ended() && i < attempts) { continue; }
             // If a capture of the stream was invalidated by an error, recording fails as well. The
             // stream counts as captured until that capture is ended.

@@ -184,7 +184,7 @@ public:
         return recorded::failed;
     }
     /// Reports that the stream was destroyed without a call of `retire` while `bytes` of freed
-    /// memory waited for it. Does nothing if this was reported before.
+    /// memory waited for it. Does nothing if this was reported before, or if the process is ending.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -276,9 +276,9 @@ public:
         count_wait();
     }
 
-    /// Ends the timeline (record of the progress) of a stream that was destroyed or is about to be.
-    /// An event must have been recorded behind everything freed on it. The handle may mean another
-    /// stream from now on.
+    /// Ends the timeline (record of the progress) of a stream that was destroyed or is about to be:
+    /// its handle is not used any more. If some frees on the stream have no event by then, a later
+    /// `ensure_event` waits for the stream's device instead.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -299,7 +299,7 @@ public:
     /// Returns true if the platform has announced that the owner destroyed the stream; false after
     /// a call of `end`.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
-    /// Returns true if memory was freed on the stream since its last recorded event.
+    /// Returns true if neither an event nor a wait of the host covers the last free on the stream.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return has_frees() ? epoch_ : epoch_ - 1;

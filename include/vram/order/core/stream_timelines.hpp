@@ -148,7 +148,7 @@ public:
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
             other.poll(); // a stream whose use of the memory is complete by now is not waited for
-            // `poll` may have discarded the new event, if a captured graph contains that event.
+            // `poll` may discard an event that a capture put into a graph: another is recorded.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }

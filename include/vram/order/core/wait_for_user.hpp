@@ -12,9 +12,9 @@ namespace detail {
 
 /// Makes the host wait for the stream `s`, which may still use a freed block of the resource `mr`,
 /// and behind which no event can be recorded. If that wait fails, the host waits for the device of
-/// the stream, or, if that is unknown, of `mr`. Returns false if the stream may still use the
-/// block: both waits failed, or the stream is being captured, so that a wait would break the
-/// capture. If the process is ending, returns without a wait.
+/// the stream, or, if that is unknown, of `mr`. Returns true if a wait succeeded, or, without a
+/// wait, if the process is ending. Returns false if both waits failed, or if the stream is being
+/// captured, so that a wait would break the capture: the stream may then still use the block.
 ///
 /// Failure   Each failed wait is reported to the error sink.
 /// Threads   Any thread may call, without holding a lock.

@@ -169,8 +169,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The chunks that the shards returned may be among the bytes that the upstream returns, so
-        // the two numbers are not added.
+        // The upstream may pass the chunks that the shards returned on to its own upstream, and
+        // count them again. So the result is the larger of the two numbers, not their sum.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -227,8 +227,8 @@ private:
     /// are reported to the error sink, and null is returned.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // If `Throwing`, `allocate` is called, because `try_allocate` would report an error of the
-        // platform and not throw it.
+        // If `Throwing`, calls the shard's `allocate`, which throws an error of the platform. The
+        // shard's `try_allocate` would report the error to the error sink instead.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);

@@ -21,23 +21,25 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a `pool_core`, and a queue to which threads of other shards add the blocks
-/// of this pool that they free, without taking the pool's lock. The queued blocks are freed by
-/// `drain_remote_frees`, which the arena calls when the shard needs memory. They count as live
-/// until then, so `drain_remote_frees` must also be called before the usage is read. Such a remote
-/// free is not queued but executed by the calling thread in five cases: each free records its own
-/// event (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a
-/// default stream (its handle means another stream on the draining thread); the stream's id cannot
-/// be queried; the queue is full, or host memory for it cannot be allocated.
+/// A shard of an arena: a `pool_core`, and a queue of remote frees. A remote free is the free of a
+/// block of this pool by a thread that uses another shard. `free_remotely` adds it to the queue
+/// without taking the pool's lock; `drain_remote_frees` executes the queued frees. The arena calls
+/// `drain_remote_frees` if a request finds no cached block in the shard, and before it reads the
+/// usage, because a block counts as live until its free is executed. The freeing thread executes a
+/// remote free itself, without the queue, in five cases: each free records its own event
+/// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
+/// stream (its handle means another stream on the draining thread); the stream's id cannot be
+/// queried; the queue is full, or host memory for it cannot be allocated.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. If a block is freed twice, once by a remote free, the second free
 ///           may free it for its next owner; the simulator reports that (`checked`).
 /// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
 ///           The rules for other functions are those of the pool.
-/// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
-///           stream. If `from` is null, the id of the stream is queried. If 256 frees are queued,
-///           the calling thread drains all of them with the pool's lock.
+/// Cost      `free_remotely` costs a short lock, and, to register the stream, the lock of the pool
+///           of the calling thread's shard (`from`). If `from` is null, the id of the stream is
+///           queried. If 256 frees are queued, the calling thread drains all of them with the
+///           pool's lock.
 template <class Core>
 class arena_shard {
 public:
@@ -122,8 +124,9 @@ private:
         core_.seen().notify(memory_event_kind::free_refused, n.p, n.bytes,
                             n.in_use ? &n.on : nullptr, n.at);
     }
-    /// Registers the stream `s` with the pool. If the id of `s` is not known yet, queries the id,
-    /// which CUDA forbids while `s` is being captured. Throws if the query fails.
+    /// Makes the stream `s` known to the pool. If the id of `s` is not known yet, queries the id,
+    /// which CUDA forbids while `s` is being captured. Throws if the query fails, or if host memory
+    /// cannot be allocated.
     void register_stream(stream s) {
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);

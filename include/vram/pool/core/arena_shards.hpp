@@ -48,7 +48,8 @@ public:
         apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
-    /// Creates the pool at `index` from `args`, or returns the one that exists already.
+    /// Creates a pool from `args` and returns the pool at `index`: the new pool, or, if another
+    /// thread has put one there before, that one. The new pool is then destroyed.
     template <class... Args>
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);

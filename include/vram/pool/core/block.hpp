@@ -33,8 +33,8 @@ struct links {
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// Chosen for a request, while the host still waits for the streams that may access the
-        /// block: not counted as live, and a free of it is rejected.
+        /// Chosen for a request that still waits for streams, or for memory to be mapped to the
+        /// block: not counted as live, and a free of the block is rejected.
         reserved,
         /// In a quick list (freed blocks of one size and stream) for the next request of this size
         /// by that stream; or set aside, in no list, while the memory of its pages is moved.

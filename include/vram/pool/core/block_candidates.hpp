@@ -50,9 +50,9 @@ struct block_candidates {
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // The block `best.tighter` fits better, but streams may still use it. Queries these
-                // streams and searches again: the larger block is divided only if the better one is
-                // still in use.
+                // The block `best.tighter` is smaller than `best.where` and so fits better, but
+                // streams may still use it. Queries their events without a wait, and searches
+                // again: the larger block is divided only if the smaller one is still in use.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
@@ -111,8 +111,10 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates a block on a captured stream. Records which parts of the block are kept for
-    /// earlier graphs, so that they are still kept after the block is freed outside of a capture.
+    /// Allocates a block for a stream that is being captured. Parts of the block may belong to
+    /// graphs, because the stream freed them during this or an earlier capture. These parts are
+    /// recorded, so that they are kept for the graphs even if the block is freed outside of a
+    /// capture.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

@@ -58,10 +58,10 @@ public:
     /// needs.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
-    /// not in a bin (free list by size). `keep` sets the parts of a live block that a captured
-    /// graph may use, because they were freed during the capture. Each function may need one list
-    /// of uses, which `reserve` must have made available.
+    /// `hold` stores the pending uses (streams that may still access the memory) of a block that is
+    /// in no bin (free list by size). `keep` stores which parts of a newly allocated block captured
+    /// graphs may use: the stream freed these parts during a capture, before it allocated the
+    /// block. Each function may need one list of uses, which `reserve` must have made available.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
     /// Sets the pending uses (streams that may still access freed memory) of the last block of a
@@ -121,7 +121,8 @@ public:
 
     /// Makes a block free again that was set aside (removed from its free list) or is no longer
     /// live, and coalesces it with its free neighbours if their pending uses by streams can be
-    /// merged. If a neighbour keeps its size class, it stays in its free list.
+    /// merged. Returns the free block that then contains the memory. A neighbour that grows within
+    /// its size class keeps its place in its free list.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -240,7 +241,7 @@ private:
     }
     /// General case of coalescing: merges `b`, which is in no bin (free list by size), with its
     /// free neighbours if their pending uses by streams can be merged, and puts the result into a
-    /// bin.
+    /// bin. Returns the free block that then contains the memory.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);

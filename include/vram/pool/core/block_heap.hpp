@@ -56,7 +56,8 @@ public:
     /// Sets the pool's table of the pages that have physical memory, or null if all have.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
-    /// Makes sure that the next `take` cannot fail for lack of host memory.
+    /// Reserves the host memory (descriptors, a place in the table of live blocks) that the next
+    /// `take` needs, so that `take` cannot fail. Throws `std::bad_alloc` if there is none.
     void reserve() {
         if (!divider_.has(3) || !live_.has_room()) { reserve_more(); }
     }
@@ -116,7 +117,8 @@ public:
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again that `set_aside` removed from its bin (free list by size).
+    /// Makes a block free again that `set_aside` removed from its bin (free list by size), and
+    /// coalesces it with its free neighbours. Returns the free block that then contains the memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
@@ -218,8 +220,8 @@ public:
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces all free neighbours and drops complete pending uses by streams. Always visits all
-    /// blocks, also if none of them can be coalesced.
+    /// Coalesces free neighbours as far as their pending uses by streams can be merged, and drops
+    /// complete uses. Always visits all blocks, also if none of them can be coalesced.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -282,7 +284,8 @@ private:
     block_chunks  chunks_;
     /// Number of allocations since `was_all_freed` last returned true.
     std::size_t taken_ = 0;
-    /// True if all blocks were freed after at least `enough` allocations.
+    /// Becomes true if the last live or cached block is freed after at least `enough` allocations,
+    /// and false in `was_all_freed`, which returns this value.
     bool all_freed_ = false;
 };
 

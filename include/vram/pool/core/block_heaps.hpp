@@ -84,8 +84,8 @@ public:
         return best;
     }
 
-    /// Ends the growth of a chunk that `begin_growth` of one of the heaps began: the chunk has `by`
-    /// more bytes at its end.
+    /// Ends the growth of the chunk `m.base` that `begin_growth` of one of the heaps began. The
+    /// chunk has `by` more bytes at its end; `by` is 0 if the growth failed.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }

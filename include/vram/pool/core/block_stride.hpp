@@ -13,7 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// A block size, not 0, prepared for exact divisions by it.
+/// A block size, not 0, prepared to divide multiples of the size by it without a division.
 ///
 /// Threads   Any number of threads may call concurrently.
 /// Cost      A multiplication and a shift.

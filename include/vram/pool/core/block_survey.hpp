@@ -26,9 +26,10 @@ class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Adds to `now` the requested and reserved bytes, the pending ones (free, but a stream may
-    /// still access them) and the largest free block. `is_complete(use)` returns true if a pending
-    /// use is complete.
+    /// Fills in `now`: the requested and reserved bytes, the pending ones (free, but a stream may
+    /// still access them) and the largest free block. `behind(block)` returns the bytes of a free
+    /// block that have physical memory. `is_complete(use)` returns true if a pending use is
+    /// complete.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();
@@ -45,8 +46,9 @@ public:
             now.pending += pending < there ? pending : there;
         });
     }
-    /// Returns the sizes of the free blocks, and the bytes of chunks that can be returned to the
-    /// upstream.
+    /// Returns the sizes of the free blocks, and the bytes of the chunks that can be returned to
+    /// the upstream. `behind(block)` returns the bytes of a free block that have physical memory;
+    /// only these bytes count.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
         free_pieces now;

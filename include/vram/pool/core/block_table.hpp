@@ -89,7 +89,8 @@ private:
 
     hash_cells<links*> heads_;
     std::size_t        size_ = 0;
-    std::size_t        room_ = 0; ///< number of blocks for which the table is large enough
+    /// number of blocks that the hash table can hold before `reserve` must enlarge it
+    std::size_t room_ = 0;
 };
 
 } // namespace detail

@@ -159,7 +159,8 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // `add` cannot fail: an empty list has room for the use of `b` and that of `gone`.
+            // `add` cannot fail: each of the two blocks has at most one use here, and the list is
+            // empty.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
