@@ -77,7 +77,8 @@ public:
 
     /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Returns the bytes of `n` samples up to the end of the last field; 0 if `n` is 0.
+    /// Returns the bytes of `n` samples up to the end of the last field; 0 if `n` is 0. Throws
+    /// `layout_error{wrong_size}` if `n` is more than `samples()`.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
@@ -117,7 +118,9 @@ public:
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Returns the span of field `Index` of a batch, an object with `data()` and `size()` in bytes.
+    /// Returns the span of field `Index` of `batch`, an object with `data()` and with `size()` in
+    /// bytes, such as `vram::batch`. Throws `layout_error{not_whole}` if no number of samples has
+    /// this size.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};

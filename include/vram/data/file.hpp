@@ -23,7 +23,7 @@
 
 namespace vram {
 
-/// Options of opening a file.
+/// Options of opening a `file`: for reading or writing, and through the page cache or not.
 struct file_options {
     enum class mode {
         read,   ///< opens an existing file, only for reading

@@ -38,7 +38,7 @@ public:
     file_chunks(File from, std::size_t chunk, chunking_options options = {})
         : file_{std::move(from)}, cut_{file_.size(), chunk, options} {}
 
-    /// Returns the number of batches.
+    /// Returns the number of batches: one for each chunk of the file.
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
@@ -49,8 +49,9 @@ public:
     /// Returns the offset in the file and the length of batch `index`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch or
-    /// if `stop` is requested. If the batch is larger than `to`, nothing is read.
+    /// Reads batch `index` into `to`, if `to` is large enough; otherwise reads nothing. Returns the
+    /// bytes of the batch in both cases. Returns 0 after the last batch, or if `stop` is requested
+    /// before the last byte is read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }

@@ -28,7 +28,8 @@ public:
     enum class reason {
         ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
         not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
-        /// The size of the file is not a multiple of `wanted` bytes; `got` bytes remain.
+        /// The bytes of the file after its header are not a whole number of records or elements of
+        /// `wanted` bytes: `got` bytes remain at `offset`.
         partial_record,
         damaged, ///< the bytes at `offset` are not of the expected format
     };

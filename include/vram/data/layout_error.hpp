@@ -20,10 +20,14 @@ class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
     enum class reason {
-        too_large,  ///< the total size would overflow: `value` exceeds `limit`
-        empty,      ///< a piece, a tile, a record or a batch of 0 bytes
-        overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
-        wrong_size, ///< there are `value` bytes or samples, but the layout has `limit`
+        /// `value` elements or samples, in one dimension, field or batch, are more than `limit`: a
+        /// number of elements or bytes would overflow.
+        too_large,
+        empty,   ///< a piece, a tile, a record or a batch of 0 bytes
+        overlap, ///< the overlap `value` is not less than the piece of `limit` bytes
+        /// Memory of `value` bytes for a layout of `limit` bytes, or `value` samples for a layout
+        /// of at most `limit` samples.
+        wrong_size,
         /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch,
         /// which has `limit` bytes.
         not_whole,

@@ -24,11 +24,11 @@ namespace vram {
 
 /// Options of mapping a file.
 struct mapped_file_options {
-    /// If not 0, creates a file of this many zero bytes, which can be written through the mapping.
-    /// 0 opens an existing file, which can only be read.
+    /// If not 0, creates the file, or empties an existing one, with this many zero bytes, which can
+    /// be written through the mapping. 0 opens an existing file, which can only be read.
     std::size_t create = 0;
-    /// If true, the whole file is read when it is mapped, and not page by page at the first access,
-    /// if the system has `MAP_POPULATE`.
+    /// If true, the system reads the whole file while it maps the file, and not page by page at the
+    /// first access. Has no effect if the system has no `MAP_POPULATE`.
     bool populate = false;
 };
 
@@ -42,9 +42,12 @@ struct mapped_file_options {
 ///           whole number of elements. If another process truncates the file, or if the disk has no
 ///           room for written pages, the system kills the program (SIGBUS). Read a file that others
 ///           write with `file_chunks` instead.
-/// Threads   Any thread may read the bytes. Opening, moving and destroying need exclusive access.
-/// Cost      A page fault at the first access to each run of pages. `will_need` avoids it if the
-///           access is known in advance. For sequential reading, `file_chunks` is nearly as fast.
+/// Threads   Any thread may read the bytes, and write those of a file that this object created. Two
+///           threads must not access one byte if one of them writes it. Moving and destroying need
+///           exclusive access.
+/// Cost      A page fault at the first access to each run of pages, and a read of the file if the
+///           pages are not in the page cache. After `will_need` the read begins before the access.
+///           For sequential reading, `file_chunks` is nearly as fast.
 class mapped_file {
 public:
     explicit mapped_file(std::string path, mapped_file_options options = {})
@@ -69,7 +72,8 @@ public:
           bytes_{std::exchange(other.bytes_, {})},
           writable_{other.writable_} {}
     mapped_file& operator=(mapped_file&& other) noexcept {
-        // The destructor of `gone` unmaps the previous file of this object.
+        // After the swaps, `gone` owns the previous file of this object, and its destructor unmaps
+        // that file.
         mapped_file gone{std::move(other)};
         std::swap(file_, gone.file_);
         std::swap(bytes_, gone.bytes_);
@@ -115,8 +119,8 @@ public:
         (void)::madvise(bytes_.data() + begin, end - begin, MADV_WILLNEED);
     }
 
-    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
-    /// that the system reports late.
+    /// Blocks the calling thread until all bytes written to the mapping are on the storage device.
+    /// Throws `file_error` if a write to storage has failed; the system may report this only now.
     void flush() {
         if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
             fail(errno, bytes_.size());

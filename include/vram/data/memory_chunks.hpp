@@ -34,7 +34,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
-    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    /// Returns the bytes of batch `index`, one chunk of the memory. `index` must be less than
+    /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
 
     /// Returns the part of the memory that is batch `index`, without a copy.
@@ -43,8 +44,8 @@ public:
         return from_.subspan(offset, bytes);
     }
 
-    /// Copies batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch.
-    /// If the batch does not fit in `to`, nothing is copied.
+    /// Copies batch `index` into `to`, if `to` is large enough; otherwise copies nothing. Returns
+    /// the bytes of the batch in both cases, or 0 after the last batch.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

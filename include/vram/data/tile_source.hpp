@@ -17,12 +17,15 @@
 
 namespace vram {
 
-/// A source for work on a volume that does not fit on the device, tile by tile. A batch contains
-/// the elements that the kernel of one tile reads, contiguous row by row (see `cut[index]`).
+/// A loader's source for a volume in host memory that does not fit on the device. Each batch is one
+/// tile of the volume with its halo, contiguous row by row. `cut[index]` returns the position of
+/// tile `index` and the extents of its batch.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
 ///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span
-///     for (auto& b : loader{source, stream}) { blur(stream, b.span<float>(), cut[b.index()]); }
+///     for (auto& b : loader{source, stream}) {
+///         blur(stream, b.span<float>(), cut[b.source_index()]);
+///     }
 ///
 /// Failure   The constructor throws `layout_error`: `wrong_size` if the volume does not have as
 ///           many elements as its extents, `too_large` if the bytes of a batch overflow.
@@ -60,8 +63,8 @@ public:
     /// Returns the value of elements beyond the border with `boundary::constant`.
     [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
-    /// Copies tile `index` and its halo into `to`. Returns the bytes of tile and halo, or 0 after
-    /// the last tile. If these do not fit in `to`, nothing is written.
+    /// Copies tile `index` and its halo into `to`, if `to` is large enough; otherwise copies
+    /// nothing. Returns the bytes of tile and halo in both cases, or 0 after the last tile.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -94,7 +94,8 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the number of tiles in dimension `d`.
+    /// Returns the number of tiles in dimension `d`, from 0: the volume's extent divided by the
+    /// tile's, rounded up.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
     /// Returns the number of elements of the largest batch, at least 1.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
@@ -168,7 +169,9 @@ private:
         }
         return tile >= extent ? extent : detail::smaller_of(extent, tile + 2 * halo);
     }
-    /// Writes position and size of the tile with the number `place` in dimension `d` to `box`.
+    /// Writes to `box` the part of a tile's position and size that concerns dimension `d`. `place`
+    /// is the number of the tile in this dimension. The tile ends at the end of the volume; with
+    /// `boundary::clip` its halo ends there too.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;

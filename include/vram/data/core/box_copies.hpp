@@ -51,8 +51,9 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit` for each copy of the part of the box that begins at the addresses `to` and
-    /// `from` and has only the `left` innermost dimensions.
+    /// Calls `visit(pitched_copy)` for each copy that moves a part of the box: the part that begins
+    /// at the addresses `to` and `from` and extends over the dimensions `steps[0]` to
+    /// `steps[left - 1]`. One copy moves up to two of them; `walk` loops over the others.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }

@@ -36,8 +36,9 @@ struct file_calls {
 #else
         0;
 #endif
-    /// Returns 1 for a regular file or a block device, and 0 for other files. Returns -1 if `fstat`
-    /// fails, with its `errno`, and for a directory, with `EISDIR`.
+    /// Returns 1 if the descriptor `fd` is a regular file or a block device; 0 if it is of another
+    /// type, such as a pipe; and -1, with the reason in `errno`, if `fstat` fails or if `fd` is a
+    /// directory (`EISDIR`).
     static int is_file(int fd) noexcept {
         struct stat s{};
         if (::fstat(fd, &s) != 0) { return -1; }
