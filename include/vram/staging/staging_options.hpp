@@ -25,8 +25,9 @@ struct staging_options {
     /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more. Pieces
     /// grow to a whole chunk, and shrink at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest size of pageable memory that the platform copies itself, as fast as staging would.
-    /// Has no effect if the device uses the host's page tables: all sizes are then copied so.
+    /// Largest number of bytes of pageable memory that one copy of the platform moves. More bytes
+    /// go through pinned chunks, because that is faster. Has no effect if the device reads host
+    /// memory through the host's page tables: one copy then moves any number of bytes.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes of a file that the caller's thread copies alone, because other
     /// threads would wake too late. Also applies to pageable memory of more than `direct_bytes`.

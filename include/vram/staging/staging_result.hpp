@@ -10,10 +10,10 @@
 
 namespace vram {
 
-/// The result of a call of a `staging`, which has copied all bytes, or of `copy_batch::run`, which
-/// has enqueued the copies.
+/// The result of `staging::upload` or `download`, which has copied all bytes, or of
+/// `copy_batch::run`, which has only enqueued the copies.
 ///
-///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
+///     staging_result const r = stage.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
     /// Number of bytes that were copied.
     std::size_t bytes = 0;

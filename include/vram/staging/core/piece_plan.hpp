@@ -38,9 +38,10 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// \param bytes    number of bytes of the transfer
-    /// \param largest  largest number of bytes of a piece, rounded up to a multiple of `unit`
-    /// \param first    number of bytes of the first piece, rounded up likewise; at most `largest`
+    /// Divides a transfer of `bytes` bytes. The first piece has `first` bytes, and each following
+    /// one about an eighth more, up to `largest`, as long as enough bytes are left. The last pieces
+    /// shrink in the same way. `first` and `largest` are rounded up to multiples of `unit`; a
+    /// `first` above `largest` counts as `largest`.
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);

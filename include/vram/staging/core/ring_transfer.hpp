@@ -15,16 +15,18 @@
 namespace vram {
 namespace detail {
 
-/// Moves the pieces of a plan between the device and the host. For an upload, `Host` has
-/// `fill(chunk, offset, bytes)`, which writes a piece into a pinned chunk; for a download,
-/// `empty(chunk, offset, bytes)`, which reads it from one. Any thread of the ring calls these
-/// functions.
+/// One transfer of a `staging` between the device and the host. Moves the pieces of `plan` through
+/// the pinned chunks of the ring; each thread of the ring has its own chunks. For an upload, `Host`
+/// has `fill(chunk, offset, bytes)`, which writes a piece into the chunk at the address `chunk`;
+/// for a download, `empty(chunk, offset, bytes)`, which reads the piece from there. Any thread of
+/// the ring calls these functions.
 ///
 /// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
 /// failure no further piece begins, and the threads wait for the copies in progress.
 ///
 /// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
-/// Threads   All threads of the ring call `run` concurrently.
+/// Threads   All threads of the ring call `run` concurrently; for a small transfer, one thread
+///           calls it.
 /// Streams   Copies run on the ring's stream, and are complete when all threads have returned.
 /// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
 template <class Ring, class Platform, class Host>

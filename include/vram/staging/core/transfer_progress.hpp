@@ -37,8 +37,8 @@ public:
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that this piece of the transfer was not moved: `whole()` counts only the pieces
-    /// before the first one that was not moved.
+    /// Records that piece number `piece` of the transfer did not reach its destination: `whole()`,
+    /// the number of pieces moved without a gap, is then at most `piece`. Moves no bytes.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
