@@ -146,10 +146,12 @@ public:
         begun_ = false;
     }
 
-    /// Returns the number of batches that this loader delivers in the current pass over the source.
-    /// The result is empty if the number is known only at the end. This is so if the source has no
-    /// `size()`. It is also so with `last_batch::drop`, if the source has no `batch_bytes(index)`
-    /// and `loader_options::shards` is 1.
+    /// Returns the number of batches of the current pass over the source. The result is empty if
+    /// the loader learns the number only at the end of the pass: if the source has no `size()`, or
+    /// if `last_batch::drop` may leave out batches and the source has no `batch_bytes(index)`. In
+    /// this second case the number is known if several loaders share the source
+    /// (`loader_options::shards`), because the loaders test at the beginning of a pass if the last
+    /// batch is short.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
     /// Returns counters and times since the construction, such as the time spent waiting. Must be
@@ -217,7 +219,8 @@ public:
     iterator(iterator&&)            = default;
     iterator& operator=(iterator&&) = default;
 
-    /// Returns the batch at the iterator. Waits for the batch if the loop has not yet accessed it.
+    /// Returns the batch at the iterator. At the first access, waits for the batch, and throws the
+    /// exception if the source or a copy failed at that batch.
     [[nodiscard]] batch& operator*() const {
         of_->fetch();
         return of_->current_;

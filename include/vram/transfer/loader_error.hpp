@@ -18,7 +18,9 @@ namespace vram {
 
 /// Thrown by a loader or unloader, with a reason and the numbers of the batch.
 ///
-/// After `all_held`, `capturing` and `timed_out` no batch is lost: remove the cause and continue.
+/// After `all_held`, `capturing` and `timed_out` no batch is lost: if the caller removes the cause
+/// and uses the iterator again, or calls `unloader::next` again, the loop goes on with the next
+/// batch or result.
 ///
 ///     catch (loader_error const& e) {
 ///         e.index(), e.source_index();    // number of the batch, and index given to the source
@@ -31,12 +33,14 @@ public:
         too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
         /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,       ///< the stream of the loop, or the unloader's, is captured into a graph
-        already_begun,   ///< `begin()` was called a second time without a `restart()`
-        wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
-        not_ended,       ///< `restart()` was called before the end of the loop, without `stop()`
-        timed_out,       ///< no batch was ready within `loader_options::timeout`; see `states()`
-        no_size,         ///< `shuffle` is set, but the source has no `size()`
+        capturing,     ///< the stream of the loop, or the unloader's, is captured into a graph
+        already_begun, ///< `begin()` was called a second time without a `restart()`
+        /// `batch::span<T>()`: the `bytes` bytes of the batch are not a multiple of `limit`, the
+        /// size of a `T`
+        wrong_alignment,
+        not_ended, ///< `restart()` was called before the end of the loop, without `stop()`
+        timed_out, ///< no batch was ready within `loader_options::timeout`; see `states()`
+        no_size,   ///< `shuffle` is set, but the source has no `size()`
         /// `loader_options::shards` is above 1, but the source has no parameter for the index.
         no_index,
         /// a result cannot be copied: its unloader has ended, or the process is ending
@@ -45,9 +49,9 @@ public:
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
         /// The source returned 0 bytes for one of the `limit` batches of its `size()`.
         ends_early,
-        /// A batch has `bytes` bytes instead of `limit` and cannot be left out, because several
-        /// loaders share the source, or because the source's `batch_bytes(index)` returned another
-        /// number.
+        /// `last_batch::drop` cannot leave out a batch with `bytes` bytes, fewer than the `limit`
+        /// of a full batch: several loaders share the source and must leave out the same batches,
+        /// or the source's `batch_bytes(index)` returned at least `limit`.
         short_batch,
     };
 

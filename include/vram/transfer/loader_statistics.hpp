@@ -12,11 +12,12 @@
 
 namespace vram {
 
-/// Counts and times of one loader. Times are in nanoseconds of the platform's clock; on the
-/// simulated device, that is simulated time.
+/// Counts and times of one loader since its construction, over all passes. Times are in nanoseconds
+/// of the platform's clock; on the simulated device, that is simulated time.
 struct loader_statistics {
     std::uint64_t batches = 0; ///< number of batches that the loop has received
-    std::uint64_t bytes   = 0; ///< number of bytes of the received batches, with padding
+    /// Number of bytes of all batches that the loop has received, with padding.
+    std::uint64_t bytes = 0;
     /// number of batches that were filled, but left out by `last_batch::drop`
     std::uint64_t left_out = 0;
     std::uint64_t fill_ns  = 0; ///< time spent to fill batches, summed over all producers

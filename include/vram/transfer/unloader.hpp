@@ -133,7 +133,8 @@ public:
 
     /// Returns the number of results sent so far.
     [[nodiscard]] std::size_t sent() const noexcept { return core_->sent(); }
-    /// Returns the number of blocks that are pageable because no more memory could be pinned.
+    /// Returns the number of the unloader's host blocks that are pageable, because they could not
+    /// be pinned (see `unloader_options::pageable_fallback`).
     [[nodiscard]] std::size_t pageable() const noexcept { return core_->pageable(); }
 
 private:
@@ -210,7 +211,9 @@ public:
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->send(slot_, bytes, stream_); });
     }
-    /// Sends all bytes of the memory as the next result.
+    /// Sends all `size()` bytes of the memory as the next result: the sink receives them after
+    /// their copy to the host. This object then has no memory (see `data`). Does nothing if the
+    /// result was sent already.
     void send(call_site at = call_site::current()) { send(size(), at); }
 
 private:

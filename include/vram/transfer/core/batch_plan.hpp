@@ -26,8 +26,9 @@ namespace detail {
 /// Failure   Throws `loader_error` if the source ends early, or if a batch is short but cannot be
 ///           left out. `begin` also throws the exceptions of the source and `std::bad_alloc`.
 /// Threads   One thread calls `begin`, while no other thread calls any function.
-/// Cost      `begin` allocates if the order is not the source's. It examines the size of each batch
-///           if short ones are left out and the source has `batch_bytes(index)`.
+/// Cost      `begin` allocates if the batches are shuffled. If short ones are left out and the
+///           source has `batch_bytes(index)`, it also allocates, and examines the size of each
+///           batch.
 template <class Source>
 class batch_plan {
     using source_type = batch_source<Source>;
@@ -86,9 +87,10 @@ public:
     /// short (`left_out`), or ends before it (`end`).
     enum class verdict { batch, left_out, end };
 
-    /// Returns the treatment of a batch of `bytes` bytes; 0 means that the source has no such
-    /// batch. `stopping`: the loader has requested the source to stop. Throws `loader_error` if the
-    /// source ends early, or if a short batch cannot be left out.
+    /// Returns the treatment of a batch for which the source returned `bytes`; 0 means that the
+    /// source has no such batch. Throws `loader_error` if a source with `size()` ends early, or if
+    /// a short batch cannot be left out. If `stopping` is true (the loader has requested the source
+    /// to stop), returns `verdict::end` instead of throwing.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
@@ -118,7 +120,9 @@ public:
     }
 
 private:
-    /// Returns true if it is known in advance which batches `last_batch::drop` leaves out.
+    /// Returns true if, for a source with `size()`, `last_batch::drop` knows before the batches are
+    /// filled which ones it leaves out: because the source has `batch_bytes(index)`, or because
+    /// several loaders share the source and `begin` has tested its last batch.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
@@ -139,10 +143,10 @@ private:
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch has fewer bytes than a full one. To find out, makes
-    /// the source produce that batch, unless an earlier pass with as many batches has done so.
-    /// Called if several loaders share the source, because all of them must leave out the same
-    /// batches.
+    /// Used with `last_batch::drop` if several loaders share the source: all of them must leave out
+    /// the same batch. Returns true if the source's last batch has fewer bytes than a full one. To
+    /// find out, calls `produce(index)`, which makes the source write that batch into a block of
+    /// the loader and returns its bytes, unless an earlier pass with as many batches has tested it.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }

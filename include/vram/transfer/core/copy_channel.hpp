@@ -33,8 +33,10 @@ struct copy_owner {
     /// Called when the copy of the pinned block `p` is complete, or if nothing will report its end:
     /// then `p.in_flight` is true, and the thread that uses the block next waits for the copy.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// Called with the exception `why` if the event of a copy returned an error, or if the process
-    /// is ending.
+    /// Called with the lock held if the end of the enqueued copies cannot be awaited: `why` is the
+    /// error that the event of a copy returned, because the device failed, or
+    /// `loader_error{ended}`, because the process is ending (only for an unloader). The owner
+    /// passes `why` to the program.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
@@ -98,8 +100,9 @@ public:
         p.owner = this;
         copies_.begin(p);
     }
-    /// Records that the copy of `p`, for which `upload` or `download` returned null, is enqueued.
-    /// Returns true if the copy has not ended yet. The caller holds the lock.
+    /// Records that the copy of the pinned block `p` is enqueued; called if `upload` or `download`
+    /// returned no exception. Returns false if the end of the copy was recorded before this call,
+    /// else true. The caller holds the lock.
     bool enqueued(pinned& p) noexcept {
         copies_.enqueued(p);
         return p.enqueued;
@@ -126,9 +129,10 @@ public:
     // threads wait for copies.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Records that the copy of the block `p` is complete, or that a thread will wait for it
-    /// (`p.in_flight`), and calls `copy_ended` of the loader or unloader. The caller holds the
-    /// lock.
+    /// Records the end of the copy of the pinned block `p`, and calls the owner's `copy_ended`: a
+    /// loader then fills the block again, and an unloader passes it to the sink. The copy is
+    /// complete, or `p.in_flight` is true: then the thread that uses the block next waits for the
+    /// copy first. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
@@ -163,7 +167,7 @@ public:
     /// has run or will never run.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
-    /// fails.
+    /// for the copy stream fails and then a wait for the device fails too.
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
     /// Blocks the calling thread until all callbacks have returned and, if `flags` is true, all
     /// completion flags are written. Returns false if no wait guarantees this: the memory that they

@@ -50,8 +50,9 @@ public:
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
-    /// Enqueues a call of `function(argument)`, which a thread of the driver makes when the event
-    /// `over` is complete. The function must not call the platform.
+    /// Enqueues a call of `function(argument)` on the stream for callbacks, which first waits for
+    /// the event `over`: a thread of the driver makes the call when `over` is complete. The copy
+    /// stream does not wait for the call. The function must not call the platform.
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);

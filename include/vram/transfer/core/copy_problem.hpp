@@ -60,9 +60,12 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// To be called while an exception of the source is handled. Returns a `loader_error` with this
-/// cause and the batch's two indices. An error of the platform keeps its type; the batch is added
-/// to its text. Without host memory, returns the exception unchanged.
+/// Must be called in a `catch` block for an exception that a loader's source has thrown. Returns
+/// the exception to store for the loop: a `loader_error` with the source's exception as its cause
+/// and with the numbers of the batch, `index` in the order of the requests and `source_index` in
+/// the source. If the source threw an error of the platform that can be extended by a text, returns
+/// an error of that type with the batch's numbers in its text. If host memory for the new exception
+/// is refused, returns the source's exception unchanged.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

@@ -86,13 +86,15 @@ public:
     /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // The producers are told first to begin no further batch. Only then is the source asked to
-        // return early: otherwise the producer that called the source would request the next batch.
+        // First, no producer begins another batch. Then the source is asked to return early. In the
+        // other order, a source that returns early would be asked for one more batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a copy
-    /// and all callbacks of copies have returned. A source that takes long can test its stop token.
+    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a
+    /// copy, all callbacks of copies have returned, and all completion flags are written. A copy
+    /// that reports its end in neither way may still be in progress. A source that takes long can
+    /// test its stop token, so that the join does not wait for the whole batch.
     void shut_down() noexcept {
         // A forked child process has none of the producers' threads.
         if (!this->in_owning_process()) { return; }
@@ -111,7 +113,7 @@ public:
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
     /// Starts the next pass over the source, from its beginning. Throws `loader_error{not_ended}`
-    /// if the loop has not ended.
+    /// if the loop has not received the end of the current pass, and the loader was not stopped.
     void restart()
         requires restartable_source<Source>
     {
@@ -196,8 +198,9 @@ private:
         }
     }
 
-    /// Returns a block for a batch that is produced but not delivered: a pinned block, or a device
-    /// block if the source enqueues its own copies.
+    /// Returns the block into which `produce_only` lets the source write a batch that the loop does
+    /// not get, to learn its size: the loader's first pinned block, or its first device block if
+    /// the source enqueues its own copies.
     [[nodiscard]] auto& first_block() noexcept {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -218,7 +221,9 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // Each `while` ends after one batch, unless `last_batch::drop` left this batch out.
+        // A loop ends after one batch, because `pinned_now` and `slot_now` return null if a batch
+        // is filled or ready. If `last_batch::drop` has left the batch out, the loop produces
+        // another one.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {

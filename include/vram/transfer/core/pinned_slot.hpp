@@ -58,8 +58,9 @@ struct pinned_slot {
     /// yet.
     std::size_t completed_early = 0;
 
-    /// Event that completes no earlier than the slot's last copy: it was recorded after this copy
-    /// or a later one. Null if there was no copy.
+    /// Event that shows the end of the slot's last copy: it is complete only if that copy is. This
+    /// is `copied`, or, if a completion flag reports the copy, the event `copied` of the device
+    /// block, which a later copy may have recorded again. Null before the first copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
     /// The `copy_channel` that copies the slot. A callback receives only the slot, and finds the
@@ -68,12 +69,15 @@ struct pinned_slot {
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// True if a thread must wait for the event `copied` before it uses the block.
+    /// True if no callback and no flag reports the end of the last copy. The thread that uses the
+    /// block next then waits for the event `copied` first.
     bool in_flight = false;
     /// True while an enqueued copy has not ended, so that the event `over` may be queried.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
-    /// True if neither an event nor a wait proves that the last copy is complete.
+    /// True if neither an event nor a wait proves that the slot's last copy is complete. The block
+    /// is then freed only after a wait for the whole device; if that wait fails, the block is
+    /// reported as a leak.
     bool end_unknown = false;
     bool left_out    = false; ///< true if the loop does not get the batch, so that it is not copied
     /// True if the time between `begun` and `copied` has not been read yet.

@@ -34,8 +34,9 @@ struct slot {
     event copied;   ///< event recorded after the copy into the block, or out of it
     event released; ///< event recorded after the last use of the block on the program's stream
 
-    std::byte*  memory = nullptr;
-    std::size_t size   = 0; ///< number of bytes of the batch
+    std::byte* memory = nullptr;
+    /// Number of bytes of the batch with its padding, or of the result.
+    std::size_t size   = 0;
     std::size_t filled = 0; ///< number of bytes of the batch from the source; the rest is padding
     std::size_t index  = 0; ///< number of the batch or result, from 0
     /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
@@ -53,8 +54,9 @@ struct slot {
     /// Completion flag: a word in pinned memory that the device writes after the copy into this
     /// block, or out of it. Null if there is none.
     std::uint32_t* flag = nullptr;
-    /// Number of the last copy into this block, or out of it. The device writes the low 32 bits of
-    /// the number to the completion flag `*flag` when the copy ends.
+    /// `pinned_slot::copy_number` of the last copy into this block, or out of it. When that copy
+    /// ends, the device writes the low 32 bits of the number to the completion flag `*flag`, if
+    /// there is one.
     std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
@@ -65,7 +67,9 @@ struct slot {
     [[no_unique_address]] last_use<Platform> last{};
     /// True if the event `released` is recorded, and the copy stream does not wait for it yet.
     bool in_use = false;
-    /// True if neither an event nor a wait proves that the last use of the block is complete.
+    /// True if neither an event nor a wait proves that the last use of the block is complete. The
+    /// block is then freed only after a wait for the whole device; if that wait fails, the block is
+    /// reported as a leak.
     bool end_unknown = false;
 
     /// Makes the stream `s` wait for the last copy into the block or out of it, unless `*flag`
@@ -87,8 +91,10 @@ struct slot {
         others.push_back(s);
         others_held.push_back(hold_stream<Platform>(s));
     }
-    /// Records an event after the last use of the block on each stream that uses it: `released` on
-    /// the program's stream `on`, and one event on each further stream.
+    /// Ends the use of the block by the program. Records an event behind the work enqueued so far
+    /// on each stream that uses the block: `released` on the program's stream `on`, and one event
+    /// on each stream added by `add_user`. Throws errors of the platform; some of the events may
+    /// then be missing.
     void record_users(stream on) {
         Platform::record(released, on);
         in_use = true;

@@ -21,13 +21,16 @@
 namespace vram {
 namespace detail {
 
-/// The state that a loader, its producers (threads that fill batches) and the batches in use share.
+/// The part of a loader that its loop uses: it passes filled device blocks to the loop as batches,
+/// and takes them back when the batches are released. The loader, its producers (threads that fill
+/// batches) and the batches in use share one object of this type.
 ///
-/// Failure   An exception of a producer or a copy is thrown when the loop asks for that batch.
+/// Failure   If the source or a copy fails, the loop gets the exception after all batches that were
+///           requested before the failed one.
 /// Threads   Any number of threads may release batches. One thread, that of the loop (the
 ///           consumer), asks for the next batch.
-/// Cost      A step of the consumer usually takes the lock of the loader twice. Nothing is
-///           allocated.
+/// Cost      Taking a batch usually takes the loader's lock once, and so does releasing it. Nothing
+///           is allocated.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
                   public std::enable_shared_from_this<slot_ring<Platform>> {
@@ -193,8 +196,9 @@ private:
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    /// Overwrites the device block `s` after its last use, so that a late access reads wrong
-    /// values.
+    /// For `loader_options::checker`: enqueues on the copy stream a fill of the device block `s`
+    /// with 0xFF, behind the last use of its batch, so that a later access of the program reads
+    /// wrong values.
     void overwrite(slot& s) noexcept {
         try {
             stream const on = this->channel_.view();

@@ -28,14 +28,15 @@
 namespace vram {
 namespace detail {
 
-/// The operations of a loader's producers (threads that fill batches) on its blocks, and the copies
-/// between the blocks. When a filled pinned block and a free device block exist, the thread that
-/// completed the pair enqueues the copy (`copy_all`), unless `wake_rules` leaves it to another
-/// thread.
+/// The part of a loader that its producers (threads that fill batches) use. It gives them empty
+/// blocks for the next batches, takes the filled blocks, and enqueues the copies from pinned to
+/// device blocks. A copy is possible if a pinned block is filled and a device block is free. The
+/// thread that creates such a pair, because it has filled a block or released one, enqueues the
+/// copy, unless a waiting thread does so (see `wake_rules`).
 ///
-/// Threads   Any number of producers. No stream or event is used while the lock of `threads_` is
-///           held, because a callback may need the lock.
-/// Cost      Each step takes the lock at least once. Only the constructor allocates.
+/// Threads   Any number of producers. No stream or event is used while the loader's lock (in
+///           `threads_`) is held, because a callback of the driver may need the lock.
+/// Cost      A batch takes the lock several times. Only the constructor allocates.
 template <class Platform>
 class slot_supply : private copy_owner<Platform> {
 public:

@@ -57,8 +57,9 @@ public:
         copying_ = false;
     }
 
-    // For the threads that fill batches. `can_fill`: a pinned block is empty. `can_fill_slot`: a
-    // device block is free. `no_more`: no batch is left to fill. `begun`: a batch has a block.
+    // For the threads that fill batches, with the loader's lock held. `can_fill`: a pinned block is
+    // empty. `can_fill_slot`: a device block is free. `no_more`: no batch is left to fill in this
+    // pass. `begun`: at least one batch of this pass was assigned to a block.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -222,7 +223,9 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    std::exception_ptr   error_; ///< the exception to throw after the last batch, or null
+    /// The exception that the loop throws in place of batch `end_`. Null if the pass ends without
+    /// an error, or after a call of `error()`.
+    std::exception_ptr error_;
     /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block

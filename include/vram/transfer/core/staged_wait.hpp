@@ -20,16 +20,18 @@
 namespace vram {
 namespace detail {
 
-/// A lock with a condition (`Platform::gate`), and waits in stages, from the fastest to the
-/// cheapest. A thread that waits for copies
+/// A lock with a condition (`Platform::gate`), and the waits of a loader's or unloader's threads. A
+/// wait first uses the fastest way to notice its end, and later ways that cost less processor time.
+/// While copies are in progress, a waiting thread
 ///
 ///  1. polls the completion flag of the oldest copy, if it has one: for 30 us without sleep, then
 ///     with pauses of 20 us. One thread at a time polls.
 ///  2. Otherwise it sleeps until the callback of a copy wakes it. After one second without progress
 ///     it queries the events of the copies, because a device that has failed calls no callbacks.
-///  3. If no copy is in progress, it polls for 100 us, then polls with increasing pauses as long as
-///     a batch waits for a free block on the device, and then sleeps (`wait_eagerly`); or it sleeps
-///     at once (`wait_for_copies`).
+///
+/// While no copy is in progress, a thread in `wait_for_copies` sleeps until it is notified. A
+/// thread in `wait_eagerly` polls for 100 us, then with increasing pauses as long as a filled batch
+/// waits for a free device block, and then sleeps.
 ///
 /// A parameter `copies` (see `copy_channel`) has the functions `in_progress()`, `oldest_flagged()`,
 /// `complete(block)` and `complete_flagged()`, which are called with the lock held, and
@@ -117,10 +119,11 @@ private:
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
-    /// are in progress, waits for their ends. While no copy is in progress, calls `rest(enough,
-    /// since)` repeatedly. `rest` sleeps or polls. It returns at the latest when `enough()` returns
-    /// true: a copy is in progress, or `ready()` returns true. `since` is the time at which the
-    /// wait began, and `held` is the lock.
+    /// are in progress, waits for their ends. While no copy is in progress, calls
+    /// `rest(enough, since)` repeatedly, which sleeps or polls, and returns at the latest when
+    /// `enough()` returns true: when a copy is in progress, or `ready()` returns true. `since` is
+    /// the time at which this wait began. The caller holds the lock by `held`, which is released
+    /// during sleeps.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -128,8 +131,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number of the copy whose completion flag this thread polled last. For another copy,
-        // `poll_flag` first polls without sleep.
+        // Number (`pinned_slot::sequence`) of the copy for which this thread polled last; 0 if
+        // none. Only at the first poll for a copy, `poll_flag` spends 30 us without sleep.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -179,8 +182,8 @@ private:
         --waiting_.awake;
         waiting_.backing_off = false;
     }
-    /// Returns true if this thread should poll the completion flags: a copy with a flag is in
-    /// progress, and no other thread polls.
+    /// Returns true if the calling thread should begin to poll (by `poll_flag`): a copy with a
+    /// completion flag is in progress, and no other thread polls. Changes nothing.
     template <class Copies>
     [[nodiscard]] bool should_poll(Copies& copies) {
         if constexpr (completion_flags<Platform>) {
@@ -212,11 +215,12 @@ private:
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Polls the completion flag of the last copy of `p`. The lock `held` is released during the
-    /// polls. If `eager` is true, first polls for up to 30 us without sleeping. If the copy is not
-    /// complete then, sleeps until `ready()` returns true, but at most 20 us. Returns true if the
-    /// copy is complete. On the simulated device it sleeps until the device writes the flag, or
-    /// `ready()` returns true.
+    /// Waits a short time for the completion flag of the last copy of `p`. Returns true if the flag
+    /// shows that the copy is complete, false if the time has passed or `ready()` returned true
+    /// before. If `eager` is true, first polls for up to 30 us without sleep. Then sleeps for 20
+    /// us, or until a notification after which `ready()` returns true. The lock `held` is released
+    /// during both. On the simulated device it only sleeps: until the flag is written, `ready()`
+    /// returns true, or a second of simulated time has passed.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep

@@ -174,8 +174,9 @@ protected:
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Makes the pinned block `p` empty again after the sink has returned. If the sink threw,
-    /// `problem` is its exception, else null.
+    /// Called on the sink's thread after the sink has returned, or has thrown `problem` (else
+    /// null). Makes the pinned block `p` empty. If `problem` is the first failure, stores it: each
+    /// later `take` and `finish` throws it, and the sink receives no further result.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = threads_.hold();

@@ -61,9 +61,12 @@ public:
         return pair && !consumer_waits_;
     }
 
-    /// Returns true if all waiting threads must be woken, after a thread has tried to enqueue a
-    /// copy. `failed`: it was not enqueued. `flies`: it has not ended yet. `flagged`: a completion
-    /// flag shows its end. `copies`: number of copies in progress.
+    /// Called after a thread has tried to enqueue a copy. Returns true if it must wake all waiting
+    /// threads: because the copy was not enqueued (`failed`), the loader stops, the consumer (the
+    /// thread of the loop) waits for a batch, or the copy has not ended (`flies`) and no waiting
+    /// thread would notice its end. With a completion flag (`flagged`), only a thread that polls
+    /// the flags notices it. Without one, a thread notices it if it is awake or if other copies
+    /// were in progress before (`copies`: their number with this one).
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
@@ -81,7 +84,8 @@ public:
 
 private:
     bool consumer_waits_ = false; ///< true while the consumer waits for a batch
-    /// true while the waiting consumer enqueues a copy or fills a block
+    /// True while the consumer (the thread of the loop), which waits for a batch, itself enqueues a
+    /// copy or fills a block. It is awake then, so `wakes_after_copy` does not wake it.
     bool consumer_works_ = false;
     bool stopping_       = false;
 };
