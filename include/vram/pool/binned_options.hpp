@@ -18,9 +18,11 @@ struct binned_options {
     /// requests are passed to the upstream.
     std::size_t largest = 1_MiB;
     /// Largest number of reserved bytes, including large blocks.
-    std::size_t  max_size = unsatisfiable;
-    event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
-    bool         graphs   = false; ///< allows streams to be captured (`pool_options::graphs`)
+    std::size_t max_size = unsatisfiable;
+    /// Selects when events are recorded behind freed memory: when another stream needs the memory
+    /// (`lazy`), or with every free (`eager`).
+    event_policy events = event_policy::lazy;
+    bool         graphs = false; ///< allows streams to be captured (`pool_options::graphs`)
 };
 
 } // namespace vram

@@ -119,7 +119,7 @@ public:
         friend deferred_frees;
     };
 
-    /// The result of freeing a block.
+    /// The result of a free: the block is kept, the caller must free it, or the free is invalid.
     enum class result {
         kept, ///< the block is kept until its stream, or a captured graph, is done with it
         /// no event was recorded: the caller waits for the stream, then frees the block upstream

@@ -293,8 +293,8 @@ public:
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform announces the destruction of this stream; false after a call of
-    /// `end`.
+    /// Returns true if this timeline holds the stream: the platform then announces, by `ended`,
+    /// that the owner destroyed the stream. Returns false after a call of `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the owner destroyed the stream; false after
     /// a call of `end`.

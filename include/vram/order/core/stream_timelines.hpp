@@ -50,8 +50,8 @@ public:
         return *this;
     }
 
-    /// Returns the timeline (record of progress) of `s`, and creates it if there is none. These
-    /// four functions call those of `timeline_table`.
+    /// Return the timeline (record) of a stream: `of` creates it if needed, `known` returns null if
+    /// it is not cached, `of_another` makes no query of the stream. See `timeline_table`.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }

@@ -84,10 +84,10 @@ public:
     }
 
     /// Returns `p`, a block that this shard (pool of the arena) has just allocated, or null. If the
-    /// block was freed twice, a free by a thread of another shard may still be queued, and would
-    /// free the block for its new owner. The simulator (a platform that collects refused frees)
-    /// reports that free as a double free, and does not execute it. Other platforms execute it
-    /// later.
+    /// block was freed twice, the second free, by a thread of another shard, may still be queued,
+    /// and would free the block for its new owner. On the simulator (a platform that collects
+    /// refused frees), removes such frees from the queue and reports them as double frees. Other
+    /// platforms execute them later.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;

@@ -64,7 +64,8 @@ public:
             quick_.put(b, bytes, slot);
         }
     }
-    /// Returns a freed block to the free blocks of its heap and coalesces it.
+    /// Moves the block `b`, just freed or cached before, to the free blocks of its heap, and
+    /// coalesces it with free neighbours. Returns the free block that then contains its memory.
     template <class IsComplete>
     [[gnu::noinline]] block* coalesce(block* b, IsComplete is_complete) noexcept {
         return heaps_.of(*b).give(b, is_complete);

@@ -82,9 +82,10 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk (one free block) with the smallest `cost(block)`, the
-    /// one that a stream may use soonest, and among equal ones the largest. Chunks that a thread is
-    /// changing are left out. Returns the number of chunks if no idle chunk can be used.
+    /// Returns the index of the idle chunk (one free block) with the smallest `cost(block)`, an
+    /// `availability`: the chunk that a stream may use soonest. Of equal ones, returns the largest.
+    /// Leaves out chunks that a thread is changing, and those that cost `unavailable`. Returns the
+    /// number of chunks if none is left.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

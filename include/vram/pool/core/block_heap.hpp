@@ -66,8 +66,10 @@ public:
         live_.reserve(1);
     }
 
-    /// Returns the place in a free block that suits a request best, without allocating it;
-    /// `fit::where` is null if there is none. See `free_blocks::find`.
+    /// Finds a place for `bytes` at `alignment` in a free block, and does not allocate it: one that
+    /// fits well and is ready according to `price`, or else one that needs a wait. `fit::where` is
+    /// null if none is found. Examines a limited number of blocks, or, if `all`, all that are large
+    /// enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {

@@ -25,7 +25,8 @@ public:
     /// `apart`: the blocks are those of the heap of small blocks (`block::apart`).
     explicit block_links(bool apart) noexcept : apart_{apart} {}
 
-    /// `reserve` makes sure that `count` unused descriptors exist. `has` returns true if they do.
+    /// `reserve` makes sure that `count` unused descriptors exist, or throws `std::bad_alloc`.
+    /// `has` returns true if they exist.
     void               reserve(std::size_t count) { nodes_.reserve(count); }
     [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
 

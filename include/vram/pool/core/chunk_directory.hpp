@@ -108,8 +108,9 @@ public:
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
-    /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: a search
-    /// without the lock, unless chunks are added or removed at the same time.
+    /// Returns the number of the owner (shard) of the chunk that contains `p`, or
+    /// `chunk_map::nobody` if `p` is in no chunk. Cost: a search without the lock; takes the lock
+    /// if other threads keep adding or removing chunks during the search.
     [[nodiscard]] unsigned owner_of(void const* p) const {
         unsigned const seen = chunks_.try_find(p);
         if (seen != chunk_map::contended) { return seen; }

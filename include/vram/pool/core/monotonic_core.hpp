@@ -28,13 +28,17 @@
 namespace vram {
 namespace detail {
 
-/// The implementation of `monotonic`, whose comments describe the functions: a bump allocator
-/// (`stream_bump`) over chunks from the upstream, with a lock and a limit on the reserved bytes.
+/// The allocator inside `monotonic`, which passes its calls on to this class. Allocates chunks from
+/// the upstream, up to the limit on the reserved bytes, and blocks from the chunks with a bump
+/// pointer (`stream_bump`). Memory is reused after `unwind` or `reset`.
 ///
-/// Failure   The functions fail as those of `monotonic`.
+/// Failure   `get<true>` throws `out_of_memory` if the request is refused, `get<false>` returns
+///           null. `put` returns false for an invalid free. `unwind` to an invalid mark is a broken
+///           contract. Other errors are thrown, or reported by functions that are `noexcept`.
 /// Threads   Any number of threads may call concurrently.
-/// Streams   The rules are those of `monotonic`.
-/// Cost      The cost is that of `monotonic`.
+/// Streams   A stream waits before it gets memory that other streams may still use. See
+///           `monotonic`.
+/// Cost      The lock, and an addition for a block of the chunk in use. See `monotonic`.
 template <synchronous_resource Upstream, growth Growth>
 class monotonic_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -126,8 +130,11 @@ public:
         return base::or_null(bytes, [&] { return get<false>(bytes, alignment, on); });
     }
 
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no live block
-    /// of this size can be at `p`.
+    /// Counts the `bytes` at `p` (null: nothing) as free. The stream `on` (null: no stream) may
+    /// still use them. Blocks have no descriptors, so returns false, and changes nothing, only if
+    /// the `bytes` at `p` are not all used memory, or if fewer bytes are live around `p`. If the
+    /// use by `on` can be neither recorded nor waited for, the block stays live, and true is
+    /// returned.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();

@@ -297,8 +297,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask that selects, in the `word` of the run's first page, the bits of the run's
-    /// pages.
+    /// Returns the mask that selects the run's pages in the `word` (bits of 64 pages) of its first
+    /// page. Pages of the run in later words are not in the mask.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;

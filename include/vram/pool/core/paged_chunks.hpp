@@ -68,10 +68,11 @@ public:
     /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps memory to a free block that lacks some, or to addresses behind the end of a chunk, and
-    /// allocates the request `r` there. With `more`, it maps as much as the growth policy wants at
-    /// the end of a chunk, unless `remap` or `slack` limits that. Returns null if no block is large
-    /// enough, if there is no memory, or if another thread is changing mappings.
+    /// Maps memory to addresses without physical memory, in a free block or at the end of a chunk,
+    /// which is extended, and allocates the request `r` there. With `more`, extends the chunk as
+    /// far as the growth policy wants, unless `remap` or `slack` limits that. In a capture
+    /// (`captured`), maps only new memory. Returns null on failure, or if another thread is mapping
+    /// pages.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);

@@ -158,10 +158,11 @@ public:
     /// Removes a free block from its bin (free list by size), so that no request can use it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Removes free blocks from their bins (free lists by size), in the heap (small or large
-    /// blocks) for requests of `bytes`, and calls `taken(block)` for each until `taken` returns
-    /// false. Blocks at the ends of chunks come first. Only those are removed that may be used
-    /// without a wait and for which `wanted(block)` returns true.
+    /// In the heap (small or large blocks) for requests of `bytes`, removes free blocks from their
+    /// bins (free lists by size), and calls `taken(block)` for each, until `taken` returns false.
+    /// In each chunk, begins with the last block. Removes only blocks that are ready (need no wait)
+    /// according to `price`, and for which `wanted(block)` returns true. `bytes` does not limit the
+    /// size of the blocks.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

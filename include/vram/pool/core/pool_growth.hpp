@@ -68,7 +68,9 @@ public:
                                      growth_request wish) const {
         return sizes_.wanted(core, r.on, wish, chunks_.unit(), bins::largest);
     }
-    /// Allocates the first chunk, of the pool's initial size.
+    /// Allocates the first chunk: `bytes`, the pool's initial size, or as many whole units as
+    /// `max_size` allows. Throws `out_of_memory` if the limit allows no chunk, and the exceptions
+    /// of the upstream.
     template <class Core>
     void reserve(Core& core, std::size_t bytes) {
         expects(bytes <= core.options_.max_size, "pool: `initial_size` must not exceed `max_size`");
@@ -94,9 +96,10 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of `size` bytes from the upstream, and the request `out` (null: nothing)
-    /// from the chunk. Returns null if the limit refuses the chunk. If the upstream refuses the
-    /// chunk, throws if `Throwing`, and otherwise returns null.
+    /// Allocates a chunk of `size` bytes from the upstream, for the stream and with the alignment
+    /// of the request `r`, and then the request `out` from the chunk. If `out` is null, adds the
+    /// chunk as a free block and returns null. Also returns null if the limit refuses the chunk. If
+    /// the upstream refuses the chunk, throws if `Throwing`, and otherwise returns null.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);

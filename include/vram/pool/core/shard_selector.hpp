@@ -47,7 +47,9 @@ public:
     [[nodiscard]] std::size_t of(stream s) noexcept {
         return key_ == arena_key::stream ? of_stream(s) : of_thread();
     }
-    /// Returns the index of the shard for a call of this thread on the stream `on` (null: none).
+    /// Returns the index of the shard for a call of this thread on the stream `on`: with
+    /// `arena_key::stream`, the shard of the stream; otherwise, or if `on` is null (no stream), the
+    /// shard of the thread.
     [[nodiscard]] std::size_t of(stream const* on) noexcept {
         return on != nullptr ? of(*on) : of_thread();
     }

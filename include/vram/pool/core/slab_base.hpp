@@ -48,7 +48,8 @@ public:
         auto const                    held = this->lock_.hold();
         return figures();
     }
-    /// Returns the number and the sizes of the free pieces of memory. Cost: a look at every chunk.
+    /// Returns the number and the sizes of the free pieces of memory. Cost: a look at every chunk,
+    /// and at every block of idle chunks with pending uses by streams.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return heaps_.free_memory();

@@ -223,8 +223,8 @@ public:
         }
     }
 
-    /// The stream that may use the blocks of a new chunk first: its index `slot`, and the epoch
-    /// (part of its work) until which it may use them.
+    /// The stream for which a new chunk was allocated in stream order: its index `slot`, and the
+    /// epoch (part of its work) that must be complete before other streams may use the blocks.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;
