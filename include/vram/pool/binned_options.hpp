@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// The options of a `binned`.
+/// The options of `binned`, the resource that allocates small blocks from size classes and passes
+/// larger requests to its upstream.
 struct binned_options {
     /// Largest size of a request that a size class serves, rounded up to the size of a class. Other
     /// requests are passed to the upstream.

@@ -121,8 +121,8 @@ public:
 
     /// The result of a free: the block is kept, the caller must free it, or the free is invalid.
     enum class result {
-        kept, ///< the block is kept until its stream, or a captured graph, is done with it
-        /// no event was recorded: the caller waits for the stream, then frees the block upstream
+        kept, ///< nothing is left to do: the block is returned once no stream or graph uses it
+        /// the free is not deferred: the caller waits for the stream and frees the block upstream
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
@@ -158,8 +158,8 @@ public:
         ++figures_.upstream;
         return result::due;
     }
-    /// Frees a block that no stream uses any more. Returns true if the caller must return it to the
-    /// upstream. Returns false if the free is invalid, which was reported.
+    /// Counts the free of a block that no stream uses. Returns true if the caller must return the
+    /// block to the upstream. Returns false after an invalid free, which is reported.
     [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
@@ -177,9 +177,9 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all freed blocks that no stream uses any more to the upstream. Returns their total
-    /// size in bytes. If no event could be recorded behind the free of a block, the host first
-    /// waits for the device of its stream, unless the stream is being captured.
+    /// Returns all freed blocks that no stream uses any more to the upstream, with `give`. Returns
+    /// their bytes. If no event can be recorded behind the free of a block, the host first waits
+    /// for the device of its stream; if the stream is being captured, the block is kept instead.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();

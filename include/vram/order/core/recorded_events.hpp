@@ -58,7 +58,8 @@ public:
         if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
         if (at == nullptr) { return nullptr; }
         entry& one = **at;
-        if (one.of != d) { // an event of another device cannot be recorded on the device `d`
+        // An event of another device is replaced: a stream of `d` cannot record it.
+        if (one.of != d) {
             one.what = event{d};
             one.of   = d;
         }
@@ -79,7 +80,7 @@ public:
 
     /// Returns the oldest recorded event, or null if there is none.
     [[nodiscard]] entry* oldest() const noexcept { return oldest_; }
-    /// Removes the oldest recorded event.
+    /// Moves the oldest recorded event, which must exist, to the unused events for `spare`.
     void pop() noexcept {
         entry* const one = std::exchange(oldest_, oldest_->next);
         if (oldest_ == nullptr) { newest_ = nullptr; }

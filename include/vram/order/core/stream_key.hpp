@@ -22,7 +22,8 @@ template <class Platform>
 struct stream_key {
     using stream = typename Platform::stream;
 
-    /// Returns a key, made from the stream's id, that no other stream ever has within the process.
+    /// Returns a key, made from the stream's id. The platform never uses an id twice in a process,
+    /// so a later stream has another key, also if it gets the handle of this one.
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
     /// Returns the handle of the stream as a key. A new stream may have the same key after this one
     /// was destroyed. If the stream has no name (`Platform::name` is missing or returns 0), returns
@@ -34,8 +35,8 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns a key, made from the stream's id, that no other stream ever has within the process.
-    /// Unlike `lasting`, makes no call of the platform.
+    /// Returns the key that `lasting` returns for the stream with this id, without a call of the
+    /// platform: no other stream of the process ever has that key.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {

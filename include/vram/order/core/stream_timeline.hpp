@@ -105,10 +105,10 @@ public:
     }
 
     /// Queries the recorded events, oldest first, and updates the number of the last completed
-    /// epoch (part of the stream's work). If the query of an event fails, the event may belong to a
-    /// graph, because another thread captured the stream and ended the capture while the event was
-    /// recorded. The event is then recorded again, or, if that is not possible, dropped. If host
-    /// threads wait for the event, or the stream was destroyed, the error is rethrown instead.
+    /// epoch (part of the stream's work). If a query fails, the event may belong to a graph,
+    /// because another thread captured the stream at that time. The event is then recorded again,
+    /// or, if that is not possible now, dropped: a later event also covers its epoch. If host
+    /// threads wait for the event, or `end` was called, the error is rethrown.
     [[gnu::noinline]] void poll() {
         while (entry* const oldest = recorded_.oldest()) {
             if (oldest->epoch > done_) {
@@ -240,8 +240,8 @@ public:
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Ends the current epoch (work since the last event), which is complete because the host has
-    /// waited for the stream.
+    /// Ends the current epoch (work since the last event) without an event, and marks it complete:
+    /// a host wait, an event or a device reset has shown that all work of the stream is complete.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         recorded_.clear();
@@ -351,7 +351,7 @@ private:
         return recorded::done;
     }
     /// Queries an event and returns `pending` or `done`. If the query fails, records the event
-    /// again. If the result is another one, the caller must discard the event.
+    /// again and returns that result. After any other result the caller must discard the event.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -383,7 +383,7 @@ private:
     std::uint64_t events_         = 0;
     std::uint64_t waits_          = 0;
     bool          alive_          = true;
-    bool          death_reported_ = false; ///< true if the destruction of the stream was reported
+    bool          death_reported_ = false; ///< true once the error `dead_stream` was reported
     /// True if a captured graph may use memory freed on this stream.
     bool has_graph_memory_ = false;
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other

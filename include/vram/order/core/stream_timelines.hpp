@@ -34,9 +34,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the pool must see each
-    /// destroyed stream (in `forget_ended`) before its index (slot) is reused. `most_events`:
-    /// largest number of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the index (slot) of a
+    /// stream that the platform announced as destroyed is reused only after `forget_ended` visited
+    /// the stream. `most_events`: largest number of events of a stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -94,7 +94,7 @@ public:
         }
         return worst;
     }
-    /// Tells if a stream, the asker, may use memory that another stream may still access.
+    /// Tells if a stream may use memory with given pending uses now, after a wait, or not at all.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -137,9 +137,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the other streams in `held`, which may still access
-    /// freed memory. None of that memory may be kept for captured graphs. Stops at a stream that is
-    /// being captured, and returns its timeline (record). Returns null if there is none.
+    /// Makes the stream of `asker` wait for the streams in `held`, which may still access freed
+    /// memory. Returns null if that succeeded. At a stream that is being captured, stops and
+    /// returns its timeline (record). No use in `held` may be kept for a captured graph.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -147,7 +147,7 @@ public:
                 continue;
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
-            other.poll(); // a stream whose use of the memory is complete by now is not waited for
+            other.poll(); // finds out if that work is complete by now: then no wait is needed
             // `poll` may discard an event that a capture put into a graph: another is recorded.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
@@ -389,7 +389,7 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True if memory of a captured stream may be unavailable to other streams.
+    /// True from `exclude` to `readmit`: other streams may not use some memory of captured streams.
     bool some_excluded_ = false;
     /// value of `Platform::ends()`, the count of destroyed streams, at the last visit
     std::uint64_t ends_seen_ = 0;

@@ -82,8 +82,9 @@ public:
     /// destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
-    /// Ends the records of streams that the platform has announced as destroyed: records an event
-    /// behind their frees, and forgets their handles.
+    /// Ends the records of streams that the platform has announced as destroyed. Records an event
+    /// behind their frees, which a hold of the stream (a reference that keeps the handle valid)
+    /// permits, then releases the hold: a new stream may get the handle from then on.
     void forget_ended() { timelines_.forget_ended(); }
 
     /// Moves the blocks that their stream no longer uses, as an event shows, to the list `free`.

@@ -34,8 +34,10 @@
 namespace vram {
 namespace detail {
 
-/// Base class of `arena`. Each allocation or free goes to one shard (pool of the arena) first;
-/// `trim_all` and `totals` go to all. The functions for users are documented in `arena`.
+/// Base class of `arena`. Selects the shard (pool of the arena) for an allocation or free by the
+/// calling thread or by the stream. If that shard cannot allocate, the others are asked; if it does
+/// not own the freed block, the owner frees the block. The functions for users are documented in
+/// `arena`.
 ///
 /// Failure   The functions fail as those of `arena`.
 /// Threads   The rules are those of `arena`.
@@ -157,8 +159,9 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks (without a live block) of all shards, then trims the upstream: see
-    /// `arena::trim`.
+    /// Returns idle chunks (without a live block) to the upstream until all shards together reserve
+    /// at most `keep` free bytes, then trims the upstream. Returns the larger of two numbers: the
+    /// bytes returned to the upstream, and those that the upstream returned.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -251,8 +254,8 @@ private:
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // `trim_all` has executed the queued frees of all shards, so no queue is looked at
-            // here.
+            // `trim_all(0)` has just executed the queued frees of every shard, so the queues are
+            // not drained again before the other shards are asked for a block.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });

@@ -131,8 +131,10 @@ private:
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a free on `on`, by a thread of another shard (pool of the arena), may be
-    /// queued instead of executed at once.
+    /// Returns true if a thread of the shard `from` may queue its free of a block of this shard:
+    /// events are recorded lazily, captures are not tracked, and the stream `on` (null: no stream
+    /// uses the block) is no default stream and has a known id. `from` is null if the thread has no
+    /// shard.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
         return options.events == event_policy::lazy && !options.graphs &&

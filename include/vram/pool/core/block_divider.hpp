@@ -92,8 +92,9 @@ public:
         blocks_.put_back(only);
     }
 
-    /// Divides a free block so that `bytes` from `place.start` on become a block in no bin (free
-    /// list by size), and returns it. The rest stays free. Requires a call of `reserve` before.
+    /// Divides a free block for a request: makes `bytes` from `place.start` on a block in no bin
+    /// (free list by size), and returns it. The caller marks that block as live. The parts before
+    /// and behind it stay free. Requires a call of `reserve` before.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }

@@ -103,10 +103,10 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` sets the pending uses by streams of a block that is not in a bin (free list by size).
-    /// `keep` sets the parts of a live block that are graph-retained (freed during a capture, kept
-    /// because a graph may use them). Each function may need a list of uses, which `reserve` must
-    /// have made available.
+    /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
+    /// in no bin (free list by size). `keep` sets the parts of a live block that are graph-retained
+    /// (freed during a capture, kept because a graph may use them). Each call may use up one list
+    /// of uses, which `block_heap::reserve` makes available.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
@@ -169,9 +169,9 @@ public:
     /// block from its bin (free list by size), so that no request can use it.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// Removes free blocks from their bins (free lists by size) with `set_aside(block)`, as long as
-    /// `taken(block)` returns true. In each chunk that can grow, begins with the last block and
-    /// continues towards lower addresses. Leaves out blocks for which `skip(block)` returns true,
+    /// Removes free blocks from their bins (free lists by size): calls `set_aside(block)`, then
+    /// `taken(block)`, until `taken` returns false. Visits only chunks that can grow, each from its
+    /// last block towards lower addresses. Leaves out blocks for which `skip(block)` returns true,
     /// and chunks whose size a thread is changing.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
@@ -266,8 +266,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Number of allocations after which coalescing everything is worth the cost of the events that
-    /// it records.
+    /// `was_all_freed` returns true only after this many allocations: then they outweigh the cost
+    /// of coalescing all free blocks, which records events.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -284,7 +284,8 @@ private:
     block_divider divider_;
     block_table   live_;
     block_chunks  chunks_;
-    /// Number of allocations since `was_all_freed` last returned true.
+    /// Number of allocations since `was_all_freed` last returned true, or since the heap was
+    /// created.
     std::size_t taken_ = 0;
     /// Becomes true if the last live or cached block is freed after at least `enough` allocations,
     /// and false in `was_all_freed`, which returns this value.

@@ -44,9 +44,10 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores which parts of a newly allocated block are graph-retained: they were freed before,
-    /// during a capture, and its graph may use them. Requires `reserve` before. The list
-    /// (`use_node`) is made now, so that freeing the block cannot fail.
+    /// Stores which parts of a newly allocated block are graph-retained. During a capture, a stream
+    /// may allocate memory that it freed during a capture. The graph of that free may still use the
+    /// memory, also after this block is freed. Requires `reserve` before. The list (`use_node`) is
+    /// made now, so that freeing the block cannot fail.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
@@ -89,8 +90,9 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Removes from `rest` the pending uses (of streams) of memory before its beginning, after the
-    /// front of `rest` became a separate block.
+    /// Called after the front of `rest` became a separate block and `rest->address` was raised.
+    /// Removes the pending uses (streams that may still access it) of memory before the new
+    /// beginning of `rest`.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
@@ -141,9 +143,10 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Drops the complete pending uses (streams that may still access it) of each block. Merges the
-    /// others of `gone` into those of `b`. Returns false, and merges nothing, if the list has no
-    /// room, or if a new `use_node` (list in host memory) is needed and none is available.
+    /// Drops the complete pending uses (streams that may still access the memory) of `b` and of its
+    /// neighbour `gone`. Merges the remaining uses of `gone` into those of `b`. Returns false, and
+    /// merges nothing, if the uses do not fit into one list, or if a `use_node` (list in host
+    /// memory) is needed and `reserve` was not called for it.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);

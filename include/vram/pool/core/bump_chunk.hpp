@@ -174,9 +174,10 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Called because the stream with the index `slot` is being captured. Memory above the top
-    /// (bump pointer) that the stream has used in the epoch `from` (a numbered part of its work) or
-    /// later may belong to the graph, so it is kept for the graph until `end_captures`.
+    /// Called because the stream with the index `slot` is being captured. Free memory of this chunk
+    /// (above the bump pointer) that the stream has used in the epoch `from` (a numbered part of
+    /// its work) or later may belong to the graph, so it is kept for the graph until
+    /// `end_captures`, which `monotonic::forget_captures` calls.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }

@@ -109,8 +109,8 @@ public:
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
     /// Calls `visit(chunk, to)` for each chunk from which blocks may have been allocated since the
-    /// mark with the number `serial` (0: since the beginning), newest first. `to` is the address of
-    /// the chunk's top (bump pointer) at that time.
+    /// mark with the number `serial` (0: since the beginning), newest first. `to` is the chunk's
+    /// bump pointer when the mark was made: all blocks from `to` on were allocated later.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);

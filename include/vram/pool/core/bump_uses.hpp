@@ -67,10 +67,10 @@ public:
         }
         return worst;
     }
-    /// Called if the captured stream cannot be waited for. Makes unwound (freed) memory unavailable
-    /// to other streams, if the captured stream may still use it and no event was recorded behind
-    /// that use. If captures are tracked or every free records an event, the next search for memory
-    /// may try that memory again. Otherwise the memory may belong to the graph, and is kept until
+    /// Called if a request needs unwound (freed) memory, and a stream that may still use that
+    /// memory is being captured, so that no event can be recorded on the stream. If captures are
+    /// tracked or every free records an event, no other stream may use the memory until the next
+    /// request, which tries again. Otherwise the memory may belong to the graph, and is kept until
     /// `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
@@ -79,9 +79,10 @@ public:
         }
     }
 
-    /// Records that the stream `on`, or its graph if it is being captured, uses [begin, end) of the
-    /// chunk. If that fails, reports the error and waits for the stream. If the wait fails as well,
-    /// reports a leak and returns false.
+    /// Records that the stream `on`, or its graph if it is being captured, may still use [begin,
+    /// end) of the chunk. If that fails, reports the error and makes the host wait for the stream
+    /// instead. Returns true in both cases. If the wait fails as well, reports a leak and returns
+    /// false: the caller then leaves the block live.
     bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
         try {
             timeline&  its = timelines_.of(on);
@@ -178,8 +179,9 @@ public:
     }
 
 private:
-    /// Called in a `catch` block after recording the use by the stream `on` has failed: reports
-    /// that, and waits for the stream. Returns false if the wait fails as well.
+    /// Called in a `catch` block, if the use by the stream `on` could not be recorded: reports the
+    /// error and makes the host wait for the stream instead. If the wait fails as well, reports a
+    /// leak and returns false.
     [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
         report_caught({.kind     = error_kind::platform_error,
                        .pointer  = p,

@@ -28,7 +28,7 @@ namespace detail {
 /// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk, `take` does
 ///           not call the upstream, and `out_of_memory` contains the limit. If host memory cannot
 ///           be allocated, the chunk is returned and `std::bad_alloc` is thrown. `take_ready`
-///           returns null in both cases.
+///           returns null if the limit refuses the chunk or host memory cannot be allocated.
 /// Threads   Any number of threads may call concurrently, if the upstream permits that. No other
 ///           thread may use an object that is moved.
 /// Cost      `take` and `give` cost a call of the upstream, and the lock two or three times.
@@ -145,8 +145,9 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least the peaks in `before`. The shards (pools) of an arena count
-    /// their own live bytes, so the peak of the sum is only stored here, for `report_to`.
+    /// Raises the peaks to at least the peaks in `before`. Each shard (pool of the arena) counts
+    /// its own live bytes, so the peak of live bytes is only stored here: `report_to` adds it to
+    /// the figures of `arena::usage`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
@@ -168,7 +169,8 @@ public:
 
 private:
     /// Returns the function that `chunk_budget` calls for a new chunk, with the lock held: it
-    /// records the chunk and its owner, and sets `above_watermark` if too much is reserved.
+    /// records the chunk and its owner, and sets `above_watermark_` if more than `watermark_` bytes
+    /// are then reserved.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);

@@ -15,7 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// A function object that returns the address at which a block begins.
+/// The default of the parameter `from` of `begin_growth`: returns the address of a chunk's last
+/// block, so that a request may begin anywhere in that block.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };

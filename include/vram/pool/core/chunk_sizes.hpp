@@ -37,10 +37,11 @@ class chunk_sizes {
 public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
-    /// Returns the size of the next chunk of the `growing_base` `core`, for a request of the stream
-    /// `on`: the size that the policy wants, or, if the limit has less room, as many whole `unit`s
-    /// as there is room for. Returns `wish.needed` if that is more, or if the size would exceed
-    /// `largest`.
+    /// Returns the size of the next chunk of the pool `core`, for a request of the stream `on`.
+    /// That is the size that the growth policy returns for `wish`, or, if the pool's limit has less
+    /// room, as many whole `unit`s as there is room for. If the result would be less than
+    /// `wish.needed` (the bytes that the request needs) or more than `largest`, returns
+    /// `wish.needed`.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

@@ -223,8 +223,8 @@ private:
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block is fully backed by physical memory, and no stream except the one
-    /// with the index `slot` may still access it.
+    /// Returns true if the block is fully backed by physical memory, is not kept for a captured
+    /// graph, and no stream except the one with the index `slot` may still access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;

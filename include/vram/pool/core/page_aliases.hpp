@@ -68,8 +68,9 @@ public:
         }
     }
 
-    /// Records that `page` now has the physical memory of `other`: moves `page` from its ring (the
-    /// list of pages with the same memory), if any, to that of `other`.
+    /// Records that `page` now has the physical memory of `other`: moves `page` from its ring (list
+    /// of pages that shared one memory), if any, to that of `other`, which is made if there is
+    /// none. Does nothing if both pages are in one ring already.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });

@@ -66,7 +66,8 @@ public:
     void widen(void* base, std::size_t more) {
         lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
     }
-    /// Removes the chunk at `base`. Returns the number of its bytes that had physical memory.
+    /// Removes the chunk at `base` from this table, without unmapping memory. Returns how many of
+    /// its bytes have physical memory, or 0 if the table does not contain the chunk.
     std::size_t remove(void* base) noexcept {
         std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
         if (i == chunks_.size()) { return 0; }
@@ -250,9 +251,9 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks the pages in the run as wanted (a request needs their memory), or, if `wanted` is
-    /// false, clears this mark. Also clears the mark that their memory may be moved to the request
-    /// (`give`).
+    /// Marks all pages in the run as wanted (a request needs their memory), or, if `wanted` is
+    /// false, clears that mark. In both cases clears the mark of `give`, which permits moving their
+    /// memory to the request.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
