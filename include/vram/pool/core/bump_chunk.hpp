@@ -70,9 +70,9 @@ public:
         uses_.reserve(2 * most); // for each stream its own use, and that of a captured graph
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
-    /// Reserves host memory for one more pending use (stream that may still access the memory) and
-    /// every `unwind`. Allocates nothing if `reserve` was called and no other stream has unwound
-    /// (freed) memory since.
+    /// Reserves host memory, so that one call of `wait_for` (records that a stream may still access
+    /// free memory) and every later `unwind` cannot fail. Allocates nothing if `reserve` was called
+    /// after the last `unwind`.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
     /// ordered the stream after all accesses of other streams to this memory. `captured`: the
@@ -155,7 +155,7 @@ public:
         top_ = to;
     }
     /// Records that a stream may still access memory above the top (bump pointer). Requires
-    /// `reserve` before.
+    /// `reserve` or `reserve_waits` before.
     void wait_for(tag const& t) noexcept {
         for (tag& w : waits_) {
             if (!tag::of_one_kind(w, t)) { continue; }

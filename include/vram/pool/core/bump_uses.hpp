@@ -94,8 +94,10 @@ public:
             return true;
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Records that the stream `on` may still access all memory that is about to be unwound
-    /// (freed). Returns false if this use can be neither recorded nor waited for.
+    /// Called before the blocks allocated since the mark with the number `serial` (0: all blocks)
+    /// are unwound (freed). Records that the stream `on` may still access their memory. If that
+    /// fails, reports the error and waits for the stream. If the wait fails as well, reports a leak
+    /// and returns false.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);

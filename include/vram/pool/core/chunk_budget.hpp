@@ -79,7 +79,8 @@ public:
             budget_.in_flight_ -= bytes_;
         }
 
-        /// Returns true if the limit had room for the bytes and `keep` was not called.
+        /// Returns true if the limit had room for the claimed bytes, and `keep` has not yet turned
+        /// them into reserved bytes.
         [[nodiscard]] bool granted() const noexcept { return granted_; }
         /// Turns the claimed bytes into reserved ones. The lock must be held.
         void keep() noexcept {
@@ -112,11 +113,12 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, as `grow` does. Returns null
-    /// if the upstream has no such chunk, if the limit refuses the chunk, or if host memory cannot
-    /// be allocated, because the caller can wait for other memory instead. The limit is claimed
-    /// after the chunk was obtained: if it were claimed before and the upstream had no chunk,
-    /// another thread could be refused for nothing.
+    /// Allocates a chunk of `size` bytes from `up` that the stream `s` can use without a wait.
+    /// Returns the result of `adopt(memory)`, which records the chunk with the lock held. Returns
+    /// null if the upstream has no such chunk, if the limit refuses the chunk, or if host memory
+    /// cannot be allocated: the caller can wait for other memory instead. `seen` notifies the
+    /// observers of the chunk. The chunk counts against the limit only once it was obtained. If it
+    /// counted before, and the upstream had no chunk, another thread could be refused for nothing.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,

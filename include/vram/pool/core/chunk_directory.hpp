@@ -69,9 +69,9 @@ public:
         return {*upstream_, "arena", this};
     }
 
-    /// Allocates a chunk for `owner` in the order of the stream `on`. If `on` is null, calls
-    /// `allocate_sync` of the upstream. If the limit or the upstream refuses the chunk, throws if
-    /// `Throwing`, and otherwise returns null.
+    /// Allocates a chunk for the shard (pool of the arena) with the number `owner`, in the order of
+    /// the stream `on`. If `on` is null, calls `allocate_sync` of the upstream. If the limit or the
+    /// upstream refuses the chunk, throws if `Throwing`, and otherwise returns null.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
@@ -88,8 +88,9 @@ public:
         }
         return at;
     }
-    /// Allocates a chunk that the stream `s` can use without a wait. Returns null if the upstream
-    /// has no such chunk, if the limit refuses the chunk, or if host memory cannot be allocated.
+    /// Allocates a chunk for the shard (pool of the arena) with the number `owner`. The stream `s`
+    /// can use the chunk without a wait. Returns null if the upstream has no such chunk, if the
+    /// limit refuses the chunk, or if host memory cannot be allocated.
     [[nodiscard]] void* take_ready(unsigned owner, stream s, std::size_t bytes,
                                    std::size_t alignment)
         requires reusing_resource<Upstream>

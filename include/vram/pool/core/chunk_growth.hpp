@@ -30,14 +30,15 @@ namespace detail {
 ///     std::size_t resident(block const& b) const;
 ///
 /// Three functions allocate the request `r`, and return null if they cannot. `grow_in_place` is
-/// called without the lock; it grows an existing chunk or maps memory to a free block, by as much
-/// as the growth policy wants (`more`) or as needed. `take_partly_backed` allocates a free block
-/// whose missing memory is available at once. `take_in_hole` allocates a small block between large
-/// ones. `captured`: the stream of the request is being captured, so it must neither wait nor be
-/// queried. `await_others` waits for another thread that changes mappings, and returns false if
-/// there is none. `trim_within` returns free memory of chunks that are in use until at most `keep`
-/// free bytes are reserved, and returns the number of bytes returned. `resident` returns the bytes
-/// of a block that have physical memory.
+/// called without the lock. It maps memory to a free block that lacks some, or extends a chunk at
+/// its end: if `more`, by the size that the growth policy wants, and otherwise by the needed bytes.
+/// `take_partly_backed` allocates a free block if its pages have memory or can get it back without
+/// a wait. `take_in_hole` allocates a small block from a free block among the large blocks.
+/// `captured`: the stream of the request is being captured, so it must neither wait nor be queried.
+/// `await_others` waits for another thread that changes mappings, and returns false if there is
+/// none. `trim_within` returns free memory of chunks that are in use until at most `keep` free
+/// bytes are reserved, and returns the number of bytes returned. `resident` returns the bytes of a
+/// block that have physical memory.
 template <class G, class Core>
 concept chunk_growth =
     requires(G g, G const& c, Core& core, typename G::request const& r, typename G::guard& held,

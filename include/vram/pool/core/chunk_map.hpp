@@ -89,7 +89,9 @@ public:
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // `find` reads with acquire order, so this load happens after the reads of `find`.
+            // The reads of `find` have acquire order, so this load cannot happen before them. If
+            // the version is still `before`, no thread has changed the map in between: `owner` is
+            // valid.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;

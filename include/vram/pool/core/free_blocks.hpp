@@ -269,8 +269,9 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns the place `found`. Its `tighter` is set to the block of `dear`, another place that
-    /// needs a wait, if that block is smaller and so fits better, and otherwise to null.
+    /// Returns the place `found`, which needs no wait. Its member `tighter` tells if waiting would
+    /// give a better fit: it is the block of `dear`, a place that needs a wait, if that block is
+    /// smaller, and otherwise null.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

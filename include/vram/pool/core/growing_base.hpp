@@ -93,7 +93,8 @@ protected:
     /// Returns the object that notifies the observers of events in this resource.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // The events of a pool in an arena name the arena, not the pool, as their resource.
+            // The upstream of a pool in an arena is a `shard_source`: events that its `seen()`
+            // sends to the observers name the arena, not the pool, as their resource.
             return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};
@@ -157,8 +158,8 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if `attempt` throws. An exception other than
-    /// `std::bad_alloc` is reported to the error sink.
+    /// Returns the result of `attempt()`, which allocates `asked` bytes, or null if `attempt`
+    /// throws. An exception other than `std::bad_alloc` is reported to the error sink.
     template <class Attempt>
     void* or_null(std::size_t asked, Attempt attempt) const noexcept {
         return null_if_thrown(name_, asked, attempt);

@@ -250,7 +250,8 @@ private:
         });
     }
     /// Frees the blocks allocated since the mark with the number `serial` (0: all blocks), and
-    /// notifies the observers. The lock must be held.
+    /// notifies the observers. Besides the streams that allocated or freed these blocks, the stream
+    /// `on` (null: no other) may still use them. The lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {

@@ -83,7 +83,9 @@ private:
     /// of this size lies in one line.
     static constexpr std::size_t line = 64;
 
-    struct slab { // the head of one allocation, which also contains its descriptors
+    // The head of one allocation in host memory. An array of `per_slab` descriptors (of type
+    // `Note`) follows it in the allocation.
+    struct slab {
         slab* next;
     };
 

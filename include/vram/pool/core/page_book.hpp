@@ -166,10 +166,10 @@ public:
         return r;
     }
 
-    /// If `mapped`, records that all pages in the run have physical memory; a page that had none
-    /// has got new memory. Otherwise records that no page in the run has physical memory: the
-    /// memory was returned to the device, so other pages that were mapped to the same memory have
-    /// none either.
+    /// If `mapped`, records that every page in the run has physical memory; a page that had none
+    /// got new memory. Otherwise records that no page in the run has physical memory. That memory
+    /// was returned to the device, so pages outside the run that were mapped to it are recorded as
+    /// having none, too.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -218,7 +218,7 @@ public:
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages that have had the same physical memory as another page.
+    /// Returns the number of pages in rings: lists of pages that share, or have shared, memory.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
     /// The result of `source_of(page, all)`: the page that now has the memory that was moved away

@@ -68,8 +68,8 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // Then takes other pages of the blocks in `aside` (removed from the free lists):
-                // those that are not yet the source of a move.
+                // Blocks in `aside` are no longer in the free lists, so the search above does not
+                // visit them. Takes their pages that are not yet the source of a move.
                 give_any(own(*one), others);
             }
         }
@@ -240,8 +240,9 @@ private:
             }
         }
     }
-    /// Records for the free neighbours of `b` on the page at the address `page` that the stream `s`
-    /// may use the memory of that page. Returns false if there is no room for the record.
+    /// Records a pending use for the free neighbours of `b` on the page at the address `page`: the
+    /// stream `s` may still access the memory of that page, so another stream must wait for `s`
+    /// first. Returns false if there is no room for the record.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);

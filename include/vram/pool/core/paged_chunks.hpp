@@ -255,10 +255,10 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps memory that the pool has already to the pages of a block; maps no new memory. A page
-    /// whose memory was moved to another page gets this memory back if that other page is free.
-    /// Other pages get memory of free pages, but only as many as the limit `pool_options::slack`
-    /// denies new memory (`slack_limit::excess`).
+    /// Maps memory that the pool already has to the pages of `b` (given by `target()`) that have
+    /// none; maps no new memory. A page whose memory was moved to another page gets it back if the
+    /// other page is free. Of the remaining pages, only so many get memory of free pages that new
+    /// memory for the rest stays within the limit `pool_options::slack`.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -327,9 +327,9 @@ private:
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns the first place for the request in a block at which every page has memory or can get
-    /// it: its previous memory, or, if `fresh`, new memory. The place has a cost, which is highest
-    /// for pages with new memory (`last_lost`). Returns no place if there is none.
+    /// Returns the first place in `b` for the request at which every page has memory or can get
+    /// some: moved memory that comes back (not if `captured`), or, if `fresh`, new memory. The cost
+    /// of the place is that of these pages (`last_lost`). Returns `{}` if there is no such place.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -342,11 +342,10 @@ private:
         }
         return {};
     }
-    /// Returns 0 if all pages in the run have memory or can get it. Otherwise returns the end
-    /// address of the last page that cannot. If the memory of a page was moved to another page, the
-    /// page can get it back if that other page is free, except during a capture (`captured`), at a
-    /// cost of 1. Any other page can get new memory if `fresh`, at the cost `new_page`. The costs
-    /// are added to `cost`.
+    /// Returns 0 if every page in the run has memory or can get some, else the end address of the
+    /// last page that cannot. A page whose memory was moved to another page can only get that
+    /// memory back: if `offer` has marked that other page, and not if `captured`. This adds 1 to
+    /// `cost`. Any other page can get new memory if `fresh`, which adds `new_page` to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -379,8 +378,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks that the stream of the request may use without a wait: their
-    /// memory may be mapped back to addresses that it had before.
+    /// Marks the pages of free blocks that the stream of the request may use without a wait: memory
+    /// that was moved to a marked page can be mapped back to the page from which it came.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

@@ -40,10 +40,13 @@ public:
 
     using judged = block_heap::judged;
 
-    /// Reserves a free block for a request. `judge(block)` returns a place in a block and its cost.
-    /// Of some candidates, the cheapest that the stream may use without a wait is taken, or else
-    /// the cheapest after a wait. Returns null if there is none. The block does not count as live
-    /// until `filled`; `return_unbacked` returns it unused.
+    /// Reserves a free block for the request `r`; its pages may lack memory. `judge(block)` returns
+    /// a place in a block and the cost of mapping memory there. Among some candidates, takes the
+    /// cheapest that the stream of `r` (or the host, for a request without a stream) may use
+    /// without a wait. If there is none, takes the cheapest of the others, and makes the stream (or
+    /// the host, with the lock `held` released) wait for the streams that may still use the block;
+    /// during a capture, returns null instead. Also returns null if no block is suitable. The block
+    /// does not count as live until `filled`; `return_unbacked` returns it unused.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);

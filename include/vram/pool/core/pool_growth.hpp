@@ -78,7 +78,8 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // There is no chunk only if the limit, `max_size`, is less than a page.
+        // `new_chunk` returns null, and there is still no chunk, only if `max_size` is less than a
+        // page.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
@@ -133,7 +134,8 @@ public:
                          bins::granule);
         }
         // Idle chunks are returned first, as before any growth, so that the upstream may have their
-        // memory ready. Only a few are tried, because this path is meant to be cheap and may fail.
+        // memory ready. At most four are returned: an attempt to get a chunk without a wait should
+        // be cheap, because it may fail.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }

@@ -89,7 +89,8 @@ public:
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
     /// Removes the cached blocks from all lists for `least` bytes or more, and calls `give(block)`
-    /// for each. The cached large block stays. Returns true if blocks were removed.
+    /// for each. Keeps the one large block that is cached outside of the lists (`take_large`).
+    /// Returns true if blocks were removed.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;

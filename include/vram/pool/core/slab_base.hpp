@@ -141,7 +141,7 @@ protected:
             }
         }
         {
-            // Other threads may have freed blocks since the lock was released.
+            // Tries once more: other threads may have freed blocks since the lock was released.
             auto held = this->lock_.hold();
             if (void* const p = take(heap, r, held)) { return p; }
         }
@@ -164,8 +164,8 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Reserves `bytes`, rounded up to whole blocks, or as many blocks as the limit allows. Throws
-    /// as the upstream does.
+    /// Allocates chunks for `heap` until at least `bytes` are reserved, or until the limit has no
+    /// room for another block, which is no error. Throws as the upstream does.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
