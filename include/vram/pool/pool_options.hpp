@@ -32,14 +32,15 @@ struct pool_options {
     /// nothing. Any other page costs microseconds, and the host waits for the streams that may
     /// still access it.
     bool remap = false;
-    /// Only for virtual memory and without `remap`; a broken contract otherwise. Suits programs
-    /// that repeat themselves. It is the share by which the reserved bytes may exceed the peak live
-    /// bytes (0.07: 7 %). Beyond that, new addresses are mapped to the physical memory of free
-    /// pages instead of new memory. That memory then has two addresses, which are used in turns.
-    /// Nothing is unmapped before a `trim`, no wait is needed, and a repeated step finds all its
-    /// pages mapped. No page is shared while the reserved bytes are below 1/32 of the device and
-    /// below 2.25 GiB, unless the slack is 0. Infinity means that no memory has two addresses. Must
-    /// not be negative.
+    /// Only for virtual memory: over other memory, a finite value is a broken contract, and so is a
+    /// negative value. Without effect if `remap` is set. Suits programs that repeat themselves. It
+    /// is the share by which the reserved bytes may exceed the peak live bytes (0.07: 7 %). Beyond
+    /// that, the pool maps the physical memory of free pages to new addresses, if possible, instead
+    /// of new memory. That memory then has two addresses; at most one of them is in a live block at
+    /// any time. Nothing is unmapped before a `trim`, no wait is needed, and a repeated step finds
+    /// all its pages mapped. No page gets a second address while the reserved bytes are below 1/32
+    /// of the device and also below 2.25 GiB, unless the slack is 0. Infinity means that no memory
+    /// has two addresses.
     double slack = std::numeric_limits<double>::infinity();
 };
 

@@ -107,7 +107,8 @@ struct slab_chunk {
         }
         return false;
     }
-    /// Returns the number of free blocks that a stream or a captured graph may still use.
+    /// Returns the number of free blocks of this chunk that are not clean: a stream or a captured
+    /// graph may still use them.
     [[nodiscard]] std::size_t pending() const noexcept { return entries.size() - live - clean; }
 
     void*       base;

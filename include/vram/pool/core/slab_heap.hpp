@@ -175,9 +175,9 @@ public:
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a live block that is kept for a graph of one stream, while the stream with the index
-    /// `slot` may use it until it has completed `epoch` (0: no stream may). No stream can allocate
-    /// the block until `forget_captures`.
+    /// Frees a live block that a captured graph uses as well (`in_graph`): no stream can allocate
+    /// the block until `forget_captures`. `slot` is the index of the stream on which the block is
+    /// freed: that stream may use the block until it has completed `epoch` (0: no stream may).
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);
@@ -195,10 +195,10 @@ public:
             }
         }
     }
-    /// Called if captured graphs will not run again. Blocks that were kept for graphs of a stream
-    /// become pending: the stream may use them until `epoch(slot)`, a part of its work, which must
-    /// not be earlier than the epoch of any block freed on it before. A block that was kept for a
-    /// graph of one stream and used last by another (`quarantine`) becomes pending for the other.
+    /// Called if captured graphs will not run again. A block kept for graphs of the stream with the
+    /// index `slot` becomes pending: that stream may use it until `epoch(slot)`, a part of its work
+    /// not earlier than any epoch in its list. A block that `quarantine` freed becomes pending for
+    /// the stream and the epoch given there (epoch 0: clean).
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {

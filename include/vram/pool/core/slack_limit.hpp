@@ -40,8 +40,10 @@ public:
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
     /// Returns how many of `fresh` bytes of new memory would exceed the limit
-    /// `pool_options::slack`, if the request counts as live. Returns 0 if the limit is kept, or if
-    /// free pages should get no second address now.
+    /// `pool_options::slack`, if the request `r` counts as live. Returns 0 if the limit is kept, or
+    /// if at most `sharing_threshold()` bytes would be reserved (except with a slack of 0). Also
+    /// returns 0 if no further page may get a second address: the reserved addresses exceed
+    /// `most_addresses` times the peak of live bytes, or the memory of the device (0 if unknown).
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {

@@ -114,7 +114,8 @@ public:
     enum class freed {
         done,
         no_block, ///< there is no such block, and nothing has changed
-        /// The block stays live: its use could be neither recorded nor waited for.
+        /// The block stays live, because the stream on which it was freed may still use it, and
+        /// this could be neither recorded nor waited for.
         lost,
     };
     /// Counts the `bytes` at `p` as free, and records that the stream `on` (null: no stream) uses
@@ -160,14 +161,16 @@ public:
         return stack().go_back(serial);
     }
 
-    /// Removes an idle chunk (without an allocated block) that no stream uses, and returns it;
-    /// returns a chunk without bytes if there is none. Makes the host wait for streams if needed.
+    /// Removes and returns an idle chunk (without an allocated block) that no stream uses any more.
+    /// If streams may still use every idle chunk, the host waits for the streams of one, with the
+    /// lock `held` released. Returns a chunk of 0 bytes if there is no idle chunk, or if the host
+    /// can wait for none, because captures or captured graphs keep them.
     [[nodiscard]] chunk remove_idle(guard& held) {
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The pending uses (by streams) of one idle chunk, if the host can wait for these
-            // streams.
+            // The pending use (by a stream) of an idle chunk for which the host can wait; empty as
+            // long as no such chunk was found.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {

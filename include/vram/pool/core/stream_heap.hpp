@@ -143,7 +143,7 @@ public:
         }
         return true;
     }
-    /// Returns the live block at `p`, or null. `bytes` is the size that the caller states.
+    /// Returns the live block at `p`, or null. `bytes` selects the heap that is searched first.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps().live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
@@ -155,9 +155,9 @@ public:
         survey().explain_refusal(e);
     }
 
-    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates the
-    /// request `r` from the front of the chunk. If `r` is null, allocates nothing: the chunk is
-    /// added to the heap for blocks of its size (small or large).
+    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, to the heap
+    /// (small or large blocks) for the size of `r`, or, if `r` is null, for `bytes`. Allocates `r`
+    /// from the front of the chunk and returns its address, or null if `r` is null.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -392,7 +392,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of small blocks placed between large ones since such a place was last denied.
+    /// Blocks that `take_in_hole` has allocated since it last refused one (at `enough_holes`).
     unsigned holes_ = 0;
 };
 
