@@ -21,8 +21,10 @@ struct arena_options {
     /// more than the number of hardware threads, at most 64. A shard is created at first use.
     unsigned count = 0;
     /// Selects the shard (pool) for a request: by thread or by stream.
-    arena_key    key    = arena_key::thread;
-    event_policy events = event_policy::lazy; ///< when events are recorded behind freed memory
+    arena_key key = arena_key::thread;
+    /// Selects when events are recorded behind freed memory: when another stream needs the memory
+    /// (`lazy`), or with every free (`eager`).
+    event_policy events = event_policy::lazy;
     bool         graphs = false; ///< allows streams to be captured (`pool_options::graphs`)
     /// If more bytes than this are reserved, all shards (pools) return their idle chunks that no
     /// stream uses, so that other shards can use the memory. This is repeated whenever the reserved

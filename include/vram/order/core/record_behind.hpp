@@ -61,11 +61,12 @@ template <class Platform>
 
 /// Records the event `e` behind the work of the stream `s` with the id `id`. `held` is a hold of
 /// the stream (a reference that keeps the handle valid after the owner has destroyed the stream) or
-/// empty. The owner of the stream may begin a capture between any two calls, so the work of the
-/// stream is not queried, only its capture status and the event. If a capture has begun before the
-/// event is recorded, the event may belong to the graph: it must not be queried or waited for, but
-/// may be recorded again. If that capture has ended by the time of the query, the query of the
-/// event fails without harm, and the event is recorded again, up to four times in all.
+/// empty. The owner of the stream may begin or end a capture between any two calls, so the work of
+/// the stream is not queried, only its capture status and the event. If the stream is being
+/// captured before or after the event is recorded, returns `captured`: the event may belong to the
+/// graph, and must not be queried or waited for, but may be recorded again. If the event was
+/// recorded in a capture that has ended unnoticed, the query of the event fails without harm, and
+/// the event is recorded again, up to four times in all.
 ///
 /// Failure   Errors of the platform are rethrown; a failed query of the event after the fourth
 ///           attempt.

@@ -361,8 +361,8 @@ private:
         return record_behind_all(one.what);
     }
 
-    /// Ends the current epoch (work since the last event). The caller has just recorded the unused
-    /// event that it obtained before.
+    /// Ends the current epoch (work since the last event) with the event that `recorded_.spare` has
+    /// returned and the caller has just recorded.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;

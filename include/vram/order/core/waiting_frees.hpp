@@ -114,8 +114,9 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// What a host thread waits for with the lock released: an event, a device or nothing. `unpin`
-    /// must be called after the wait.
+    /// A host wait that a thread makes with the lock released: for an event, a device or nothing.
+    /// The event is not reused until the thread has called `unpin`, with the lock held, after the
+    /// wait.
     struct pin {
         enum class by { nothing, event, device };
 

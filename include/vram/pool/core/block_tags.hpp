@@ -63,8 +63,8 @@ public:
         }
     }
     /// Called when no captured graph will run again. Parts of a free or cached block that were kept
-    /// for graphs are unused once the stream with the index `slot`, on which they were freed, has
-    /// completed the epoch `epoch(slot)`, a numbered part of its work.
+    /// for graphs get an ordinary pending use: the stream with the index `slot`, on which they were
+    /// freed, may use them until its epoch `epoch(slot)` (part of its work) is complete.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {

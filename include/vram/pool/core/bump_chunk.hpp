@@ -104,8 +104,8 @@ public:
         return true;
     }
 
-    /// Returns the record of the use by the stream with the id `id` until the epoch `epoch` (part
-    /// of the stream's work), or null.
+    /// Returns the record of the use by the stream with the id `id` that has exactly the epoch
+    /// `epoch` (part of the stream's work, `running` or `tag::captured`), or null.
     [[nodiscard]] use* find_use(std::uint64_t id, std::uint64_t epoch) noexcept {
         for (use& u : uses_) {
             if (u.by.id == id && u.part.epoch == epoch) { return &u; }
@@ -124,8 +124,9 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Ends the use of the stream with the id `id`, because the stream is about to be destroyed: it
-    /// may use the memory until its epoch (part of its work) `last.epoch` is complete.
+    /// Called because the stream with the id `id` is about to be destroyed: only work up to the end
+    /// of the epoch `last.epoch` may use the blocks of the stream. Uses by graphs of the stream
+    /// stay.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }

@@ -248,8 +248,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // The blocks of one later bin (free list) have similar sizes, so the first
-                    // block that needs no wait is taken.
+                    // A bin (free list) behind `own` has blocks of similar sizes, all large enough,
+                    // so the first block that needs no wait is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;

@@ -15,12 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// Moves physical memory of free blocks to the addresses of a block that lacks memory. If memory
-/// returns to the address where it was last, only stream order is needed, and no call of the
-/// driver. If an address without previous memory gets that of a page which the requesting stream
-/// may use, the memory is mapped there as a second address, without a wait. If an address must get
-/// other memory than before, the old mapping is removed, and the host waits for all pending uses
-/// (the page stitching of GMLake, 2024).
+/// Gives physical memory of free pages to the pages of a block that lack memory. If the memory
+/// returns to the address at which it was last, the driver is not called, and the host need not
+/// wait: stream order is enough. If the address had no memory before, the memory of a free page
+/// that the requesting stream may use is mapped there as well, without a wait, and then has two
+/// addresses. If the address must get other memory than before, the old mapping is removed, after
+/// the host has waited for all pending uses (the page stitching of GMLake, 2024).
 ///
 /// Failure   The functions fail as those of `page_memory`. Memory that was not moved stays mapped
 ///           to its previous page.
@@ -81,11 +81,11 @@ public:
         }
     }
 
-    /// Moves memory of free blocks to the pages of `b` (given by `target()`) that have none. First,
-    /// pages get their previous memory back from blocks that the stream may use without a wait:
-    /// this needs no mapping. Returns false if no other memory may be mapped to the pages: a stream
-    /// may still use the previous memory through these addresses, and that stream is being
-    /// captured.
+    /// Maps memory of free blocks to the pages of `b` that have none: their previous memory, if the
+    /// stream may use it now; after a wait of the host, also other memory. `target()` returns the
+    /// pages of `b`; it is called again after each wait, which may change chunk numbers. Returns
+    /// false if pages still lack memory and must get no new memory, because a stream that is being
+    /// captured may access their previous memory through these addresses.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -112,10 +112,11 @@ private:
         std::size_t bytes;
     };
 
-    /// Adds moves of memory to `moves_` for the pages in the run that have none, the last page
-    /// first. If the memory of a page was moved to another page, that page is the source, and is
-    /// marked as wanted. If that page is not found, there is no move. If `fresh`, each other page
-    /// gets a move without a source. Returns the number of pages without a source.
+    /// Fills `moves_` with the moves that give memory to the pages in the run without memory, the
+    /// last page first. If the memory of a page was moved to another page, that page is the source,
+    /// and is marked as wanted; if it is not found, there is no move. Any other page gets a move
+    /// without a source, but only if `fresh`. Returns the number of pages in moves without a
+    /// source.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;

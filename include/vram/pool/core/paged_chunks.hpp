@@ -47,7 +47,7 @@ public:
     using chunk           = typename heap::chunk;
     using chunk_extension = typename heap::chunk_extension;
 
-    /// false: pages are unmapped one by one, so idle chunks need not be returned to make room
+    /// False: before growth, no idle chunks are returned: `trim_within` unmaps free pages singly.
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {

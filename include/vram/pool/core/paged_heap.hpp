@@ -76,9 +76,10 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // Stores again which streams may still access the block (`before`), unless the host has
-            // waited for them. If no memory can be mapped to the block, the block is freed with
-            // this record.
+            // `take` has dropped the pending uses `before` of the block. They are stored again for
+            // the case that no memory can be mapped to the block: it is then freed with these uses.
+            // If the host has waited for the streams (not `ready`, and `mine` is null), no use is
+            // left.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }

@@ -20,7 +20,8 @@ namespace detail {
 ///
 /// Failure   `push` and `reserve` throw `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Linear in the number of heaps, and of `free_memory` in the number of chunks.
+/// Cost      Linear in the number of heaps. `free_memory` also looks at every chunk, and at every
+///           block of idle chunks with pending uses by streams.
 class slab_heaps : public heap_array<slab_heap> {
 public:
     /// Adds a heap for each of the `size_classes` up to the one that holds `most` bytes.
@@ -76,7 +77,7 @@ public:
         for (slab_heap const& heap : *this) { sum += heap.blocks_free() * heap.stride(); }
         return sum;
     }
-    /// Returns the size of the largest free block.
+    /// Returns the size of the largest free block, or 0 if there is none.
     [[nodiscard]] std::size_t largest_free() const noexcept {
         std::size_t most = 0;
         for (slab_heap const& heap : *this) {

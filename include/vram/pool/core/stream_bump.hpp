@@ -118,8 +118,9 @@ public:
         /// this could be neither recorded nor waited for.
         lost,
     };
-    /// Counts the `bytes` at `p` as free, and records that the stream `on` (null: no stream) uses
-    /// them until the memory is unwound.
+    /// Counts the `bytes` at `p` as free; they are reused after `unwind`. If `on` is not null,
+    /// records the stream `on` as a user of the block: any work that it gets before the unwind may
+    /// use the memory, so afterwards other streams wait for that work.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack().used_around(p);

@@ -37,10 +37,11 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory of `heap` for the stream `on` (null: for use on
-    /// any stream without a wait). Returns null if no block is available. If `must_wait` is not
-    /// null and every block needs a wait, sets `*must_wait` to true and returns null instead of
-    /// waiting.
+    /// Allocates a block from the reserved memory of `heap` for the stream `on` (null: for any
+    /// stream). If every block needs a wait, the stream waits; if `on` is null, the host waits
+    /// instead, so that any stream may use the block at once. If `must_wait` is not null, nothing
+    /// waits: `*must_wait` is set to true and null is returned. Also returns null if no block is
+    /// available.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
