@@ -111,6 +111,7 @@ public:
              });
     }
     /// Truncates the file to `bytes` bytes, or extends it with zeros that occupy no disk space.
+    /// Throws `file_error` if the system refuses.
     void resize(std::size_t bytes) {
         if (bytes > Calls::most) { fail(EFBIG, bytes); }
         while (Calls::resize(plain_.fd, static_cast<off_t>(bytes)) != 0) {

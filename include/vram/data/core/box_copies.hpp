@@ -53,7 +53,8 @@ struct box_plan {
 
     /// Calls `visit(pitched_copy)` for each copy that moves a part of the box: the part that begins
     /// at the addresses `to` and `from` and extends over the dimensions `steps[0]` to
-    /// `steps[left - 1]`. One copy moves up to two of them; `walk` loops over the others.
+    /// `steps[left - 1]`. One copy moves up to two of these dimensions, or a single row if `apart`
+    /// is true; `walk` loops over the others.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }

@@ -131,10 +131,10 @@ protected:
     }
 
     /// Copies the bytes by one copy on the stream `s`. When the function returns, the host memory
-    /// is no longer used: the calling thread waits for the copy. Exception: with `direct_small`
-    /// (few bytes of pageable memory) it does not wait, because the platform's copy of pageable
-    /// memory itself returns only when the host memory is no longer used. Such an upload may still
-    /// be in progress on the stream.
+    /// is no longer used, because the calling thread waits for the copy. Only with `direct_small`
+    /// (few bytes of pageable memory) it does not wait: the platform's copy of pageable memory
+    /// itself returns only when the host memory is no longer used. Such an upload may still be in
+    /// progress on the stream.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
@@ -270,9 +270,9 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event on the stream of the caller. A transfer through the ring records it behind the earlier
-    /// work, and the copy stream waits for it. A single copy records it behind the copy, and the
-    /// calling thread waits for it.
+    /// Event on the caller's stream. A transfer through pinned chunks records it behind the
+    /// stream's earlier work, and the ring's copy stream waits for it. A single copy records it
+    /// behind the copy, and the calling thread waits for it.
     typename Platform::event                           before_;
     bool                                               page_tables_;
     std::unique_ptr<pinning, delete_in_owning_process> ring_;

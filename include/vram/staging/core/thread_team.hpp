@@ -127,7 +127,9 @@ private:
     typename Platform::gate gate_;
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    std::uint64_t jobs_                           = 0; ///< number of jobs started so far
+    /// Number of jobs started so far. A helper thread begins a job if this is more than the number
+    /// of jobs that it has done.
+    std::uint64_t jobs_ = 0;
     /// Number of helpers that are still running the job; changed only with the lock held.
     std::atomic<std::size_t>               busy_{0};
     bool                                   ending_ = false;

@@ -99,8 +99,10 @@ public:
 
 private:
     std::vector<Pinned>& blocks_;
-    std::size_t          count_    = 0;
-    std::uint64_t        sequence_ = 0; ///< number of copies begun so far
+    std::size_t          count_ = 0;
+    /// Number of copies begun so far, of all blocks. Its values number the copies
+    /// (`pinned_slot::sequence`).
+    std::uint64_t sequence_ = 0;
 };
 
 } // namespace detail

@@ -167,7 +167,8 @@ public:
     /// has run or will never run.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
-    /// for the copy stream fails and then a wait for the device fails too.
+    /// for the copy stream fails and then a wait for the device fails too. Returns true without a
+    /// wait if the process is ending.
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
     /// Blocks the calling thread until all callbacks have returned and, if `flags` is true, all
     /// completion flags are written. Returns false if no wait guarantees this: the memory that they

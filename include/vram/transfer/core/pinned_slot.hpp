@@ -69,8 +69,9 @@ struct pinned_slot {
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// True if no callback and no flag reports the end of the last copy. The thread that uses the
-    /// block next then waits for the event `copied` first.
+    /// True if no callback and no flag reports the end of the last copy, and no thread has waited
+    /// for the copy yet. The thread that uses the block next then waits for the event `copied`
+    /// first.
     bool in_flight = false;
     /// True while an enqueued copy has not ended, so that the event `over` may be queried.
     bool enqueued = false;

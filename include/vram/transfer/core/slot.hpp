@@ -60,7 +60,8 @@ struct slot {
     std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
-    /// Index of the pair of events in `use_times` that measures the batch's use.
+    /// Index of the pair of timed events in `use_times` that measures how long the batch is used;
+    /// `use_times::untimed` if none does.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// The line of the program that used the block last, for reports.

@@ -228,7 +228,8 @@ private:
         if (mine) { this->copy_all(); }
     }
 
-    /// Number of batches that the loop took in this pass over the source.
+    /// Number of batches that the loop took in this pass over the source: an error names the next
+    /// batch by this number.
     std::size_t taken_ = 0;
     /// Sum of `loader_statistics::wall_ns` of earlier passes over the source.
     std::uint64_t passed_ns_ = 0;

@@ -53,7 +53,8 @@ public:
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
-    /// Returns how many blocks of the loader are in each state at this moment.
+    /// Returns how many blocks of the loader are in each state at this moment. Takes the loader's
+    /// lock.
     [[nodiscard]] slot_states states() {
         expect_owning_process();
         auto const held = threads_.hold();

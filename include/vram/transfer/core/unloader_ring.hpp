@@ -174,9 +174,9 @@ protected:
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Called on the sink's thread after the sink has returned, or has thrown `problem` (else
-    /// null). Makes the pinned block `p` empty. If `problem` is the first failure, stores it: each
-    /// later `take` and `finish` throws it, and the sink receives no further result.
+    /// Makes the pinned block `p` empty after the sink has returned. `problem` is null, or the
+    /// exception of the sink or of the wait for the result's copy. The first such exception is
+    /// stored: each later `take` and `finish` throws it, and the sink receives no further result.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = threads_.hold();
