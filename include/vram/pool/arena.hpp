@@ -96,8 +96,8 @@ public:
         auto const seen = this->chunks_.seen();
         return seen.allocate(bytes, &s, at, [&] { return this->get_on(s, bytes, alignment); });
     }
-    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
-    /// the host waits for them first.
+    /// Allocates a block that any stream may use without a wait; returns null for 0 bytes. If
+    /// streams still use that memory, the host waits for them first.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {

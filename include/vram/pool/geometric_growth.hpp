@@ -31,7 +31,8 @@ struct geometric_growth {
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 
-    /// Returns the size in bytes of the next chunk of a pool that makes this request.
+    /// Returns the size of the next chunk in bytes: the largest of `request.needed`, `share` of
+    /// `request.held` (the reserved bytes) and the smallest size, rounded up to `unit`.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share must be from 0 to 64");
         expects(valid_alignment(unit), "geometric_growth: the unit must be a power of two");

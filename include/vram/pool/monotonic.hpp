@@ -33,9 +33,9 @@ namespace vram {
 ///     step.reset(stream);                 // frees all blocks
 ///
 /// `deallocate` only counts bytes. Memory is reused after `unwind` and `reset`, which free many
-/// blocks at once. Unwound blocks must not be freed any more. Chunks are kept until `trim`,
-/// `release` or the destructor, which unwinds live blocks. Bookkeeping is never written into the
-/// managed memory.
+/// blocks at once; do not call `deallocate` for a block that was unwound. Chunks are kept until
+/// `trim`, `release` or the destructor, which unwinds live blocks. Bookkeeping is never written
+/// into the managed memory.
 ///
 /// Failure   Before it throws `out_of_memory`, it waits for streams that use free chunks, and
 ///           returns these chunks to the upstream. Unwinding to a mark that was itself unwound is a
@@ -48,19 +48,19 @@ namespace vram {
 ///           of other threads. The lock is not held during calls of the upstream or waits on the
 ///           host, except waits for a stream on which no event can be recorded.
 /// Streams   Unwound memory of a chunk is ready for another stream after the work of every stream
-///           that allocated or freed blocks there, and of the stream that unwound it. The caller
-///           orders the stream that unwinds after all other uses: work on a stream that neither
-///           allocated nor freed blocks of the chunk. A stream waits at its first allocation that
-///           needs it, once for each other stream. It does not wait for its own work. If `graphs`
-///           is set, a block that was allocated or freed during a capture is kept for the graph
-///           after it was unwound: until `forget_captures`, only later captures of the same stream
-///           reuse it. A `cuda_stream` or `sim_stream` may be destroyed at any time. A raw
-///           `cudaStream_t` must be retired before it is destroyed. With `event_policy::eager`, it
-///           is enough that it exists until its blocks are unwound.
+///           that allocated or freed blocks there, and of the stream that unwound it. If another
+///           stream used blocks there, but neither allocated nor freed one, the caller must make
+///           the stream that unwinds wait for that stream. A stream waits at its first allocation
+///           that needs the memory, once for each other stream. It does not wait for its own work.
+///           If `graphs` is set, a block that was allocated or freed during a capture is kept for
+///           the graph after it was unwound: until `forget_captures`, only later captures of the
+///           same stream reuse it. A `cuda_stream` or `sim_stream` may be destroyed at any time. A
+///           raw `cudaStream_t` must be retired before it is destroyed. With `event_policy::eager`,
+///           it is enough that it exists until its blocks are unwound.
 /// Cost      An allocation is an addition and one or two comparisons as long as one stream
 ///           allocates. It then needs no event, no host allocation, and no call of the platform,
-///           except the query of the id of a default stream, and the calls for `graphs`. Unwinding
-///           is linear in the number of chunks and of the streams that use them.
+///           except the query of the id of a default stream, and with `graphs` that of the capture
+///           status. Unwinding is linear in the number of chunks and of the streams that use them.
 template <class Upstream, growth Growth = geometric_growth>
 class monotonic {
     using core = detail::monotonic_core<detail::checked_upstream<Upstream>, Growth>;
@@ -109,8 +109,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.get_on(s, bytes, alignment); });
     }
-    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
-    /// the host waits for them first.
+    /// Allocates a block that any stream may use without a wait; returns null for 0 bytes. If
+    /// streams still use that memory, the host waits for them first.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -204,10 +204,11 @@ public:
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
-    /// Returns empty chunks (without an allocated block or a mark) to the upstream, the last one
-    /// first, until at most `keep` unused bytes are reserved, then trims the upstream. The host
-    /// waits for streams that may still use the chunks. Returns the larger of two numbers: the
-    /// bytes returned to the upstream, and those that the upstream returned.
+    /// Returns empty chunks (without an allocated block or a mark) to the upstream until at most
+    /// `keep` unused bytes are reserved: first chunks that no stream uses, then others, after the
+    /// host has waited for their streams. Chunks kept for a captured graph stay. Then trims the
+    /// upstream. Returns the larger of two numbers: the bytes returned to the upstream, and those
+    /// that the upstream returned.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
     /// Trims the upstream without a wait; chunks of this resource are kept. Returns its result.
     std::size_t trim_no_wait()

@@ -261,8 +261,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most once for each freed block that waited at its first
-    /// refusal, and this many times more, because other threads may take the returned memory first.
+    /// A refused request is repeated at most once for each freed block that a stream still used at
+    /// the first refusal, and 64 times more, because other threads may take the returned memory.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -385,7 +385,7 @@ private:
     std::size_t  reservations_ = 0; ///< live blocks plus requests in progress
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
-    /// Number of threads that wait, after a refusal, for blocks that another thread returns.
+    /// Number of threads with a refused request that wait until another thread has returned blocks.
     std::size_t refused_ = 0;
     /// Number of calls that returned blocks to the upstream. Changed only with the lock held, but
     /// read without it too.

@@ -11,7 +11,7 @@
 namespace vram {
 namespace detail {
 
-class gate; // defined in base/core/gate.hpp
+class gate; // mutex with a condition variable, see base/core/gate.hpp
 
 /// The type with which a host thread waits for another one: `meeting` (condition variable), or the
 /// simulated platform's `gate`, so that the simulator knows which threads wait.

@@ -19,8 +19,8 @@ enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    /// The stream is being captured: the event must not be queried or waited for. Or nothing was
-    /// recorded, because host threads wait for all events of the stream.
+    /// No event that may be queried or waited for was recorded: the stream is being captured, or
+    /// host threads wait for all events of the stream, so that none may be recorded again.
     captured,
     /// Nothing was recorded: the handle is that of a default stream, and means a different stream
     /// on this thread.

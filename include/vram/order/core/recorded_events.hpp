@@ -36,7 +36,8 @@ public:
         event         what;
         device        of; ///< the device on which the event was created
         std::uint64_t epoch = 0;
-        /// Number of host threads that wait for the event now.
+        /// Number of host threads that wait for the event now. Unless it is 0, the event must not
+        /// be recorded again.
         unsigned pins = 0;
         entry*   next = nullptr;
     };

@@ -11,13 +11,14 @@
 namespace vram {
 namespace detail {
 
-/// A number by which a table finds a stream: its handle, which is even, or twice its id plus one,
-/// so that a handle and an id are never the same key. It is never zero.
+/// A number by which a table finds a stream: its handle, which is even and not zero, or twice its
+/// id plus one, which is odd. So the handle of a stream is never equal to the key made from an id.
 ///
 /// Failure   Throws an error of the platform if a stream has no id.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      `named` costs nothing if the platform has names for streams and this one has a name.
-///           Otherwise it costs a call of `Platform::id`.
+/// Cost      `named` costs nothing if `Platform::name` returns the handle of the stream. If it
+///           returns 0 (as for a default stream) or does not exist, the cost is a call of
+///           `Platform::id`.
 template <class Platform>
 struct stream_key {
     using stream = typename Platform::stream;

@@ -57,7 +57,7 @@ public:
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline (record of the progress) of a stream that another thread may use at the
-    /// same time. The identity of the stream is known (`who`), so the stream is not queried.
+    /// same time. The stream is not queried, because its identity `who` is known.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
@@ -211,9 +211,9 @@ public:
     }
 
     /// Records an event behind everything freed so far, which ends the epoch (part of the stream's
-    /// work). The calling thread uses the stream, so no other thread captures it during the call.
-    /// Returns false, and the epoch continues, if the stream is being captured or no event may be
-    /// reused because host threads wait for them.
+    /// work), and returns true. The calling thread uses the stream, so no other thread captures it
+    /// during the call. Returns false, and the epoch continues, if the stream is being captured, or
+    /// if host threads wait for all its events, so that none may be recorded again.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
@@ -313,7 +313,7 @@ private:
         return record_behind<Platform>(e, stream_, id_, held_);
     }
 
-    /// Tries to record an event. If an exception is thrown, reports it and tries once more.
+    /// Tries to record an event. Reports an exception and tries once more; rethrows a second one.
     recorded try_twice() {
         try {
             return record_now(true);
@@ -339,8 +339,8 @@ private:
         }
         return how;
     }
-    /// Makes the host wait for all work of the stream, with an event that is created for it. If
-    /// that event cannot be recorded, returns the reason without a wait.
+    /// Makes the host wait for all work of the stream, by means of a new event, and returns `done`.
+    /// If the event cannot be recorded, returns the reason without a wait.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);

@@ -19,13 +19,13 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of the
-/// streams that a pool or `stream_ordered` was called with. Each has an index, its slot. If the
-/// platform does not announce the end of a stream, the stream must be retired before its end.
+/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
+/// streams on which a pool or `stream_ordered` allocated or freed. Each has an index, its slot. If
+/// the platform does not announce the end of a stream, the stream must be retired before its end.
 ///
 /// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown,
 ///           and nothing has changed. Functions that are `noexcept` report them instead.
-/// Threads   One thread at a time. While the host waits, the `guard` of the caller is unlocked.
+/// Threads   One thread at a time. While the host waits for an event, the `guard` is unlocked.
 /// Cost      A known stream is found in constant time.
 template <class Platform>
 class stream_timelines {
@@ -208,9 +208,9 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait until no stream uses memory that was freed before this call, except
-    /// memory kept for captured graphs. Returns false if a stream is being captured: of its frees,
-    /// only those before its last event were waited for.
+    /// Makes the host wait, with `guard` unlocked, until no stream uses memory freed before this
+    /// call, except memory kept for captured graphs. Returns false if a stream is being captured:
+    /// of its frees, only those before its last event were waited for.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -334,7 +334,7 @@ public:
 private:
     void retire(timeline& gone) {
         gone.poll(); // queries events; records again each one that a captured graph contains
-        // Memory kept for captured graphs needs an event too, because such a graph may be running.
+        // A captured graph may be running: `epoch_of_free` makes an event behind it necessary.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -391,7 +391,7 @@ private:
     timeline_table<Platform> table_;
     /// True from `exclude` to `readmit`: other streams may not use some memory of captured streams.
     bool some_excluded_ = false;
-    /// value of `Platform::ends()`, the count of destroyed streams, at the last visit
+    /// `Platform::ends()`, the number of destroyed streams, at the last call of `forget_ended`
     std::uint64_t ends_seen_ = 0;
 };
 

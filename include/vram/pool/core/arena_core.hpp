@@ -83,7 +83,7 @@ protected:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        end(); // destroys the shards while their upstream still exists
+        end(); // the shards return their chunks before the upstream is replaced
         base::operator=(std::move(other));
         chunks_   = std::move(other.chunks_);
         pools_    = std::move(other.pools_);
@@ -267,8 +267,9 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: allocates from the shard (pool) `mine`. If the request is refused,
-    /// rethrows the exception with the totals of all shards.
+    /// The last attempt: allocates from the shard (pool) `mine`. If it throws `out_of_memory`, sets
+    /// the exception's live, reserved and largest free bytes to those of all shards, and rethrows
+    /// it.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);

@@ -55,10 +55,10 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block of this shard (pool of the arena) from a thread that uses another shard:
-    /// queues the free, or executes it now if it must not be delayed. `on` is the stream that may
-    /// still use the block, or null if no stream does. `from` is the shard of the calling thread,
-    /// or null if the thread has no shard.
+    /// Frees a block of this shard (pool of the arena) for a thread that uses another shard: queues
+    /// the free, or executes it now if `can_wait` returns false or the queue is full. `on` is the
+    /// stream that may still use the block, or null if no stream does. `from` is the shard of the
+    /// calling thread, or null if the thread has no shard.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -113,9 +113,10 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports the refused free `n`, which a thread of another shard (pool of the arena) queued.
-    /// `stale` is true if the block was allocated again before the free was executed. If `stale` is
-    /// false, the caller must hold the lock of the pool.
+    /// Reports an invalid free `n`, which a thread of another shard (pool of the arena) queued. If
+    /// `stale` is true, the block was allocated again before the free was executed: a double free.
+    /// If `stale` is false, the reason is looked up in the pool, so the caller must hold the pool's
+    /// lock.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }

@@ -26,7 +26,8 @@ namespace detail {
 template <class Pool>
 class arena_shards {
 public:
-    /// Largest number of pools. The pointers lie in the array object, so a lookup is one load.
+    /// Largest number of pools. Their pointers are an array inside this object, so a lookup of a
+    /// pool costs one load.
     static constexpr std::size_t most = 64;
 
     arena_shards() = default;

@@ -14,15 +14,16 @@
 namespace vram {
 namespace detail {
 
-/// Allocates `bytes` from `up`: on the stream `on`, or, if `on` is null, with `allocate_sync`. `on`
-/// must be null if `up` is not stream-ordered. If `up` refuses, throws its exception if `Throwing`,
-/// else returns null. A resource that stores the lines of allocations stores `at`, by default the
-/// line in the pool that calls this function.
+/// Allocates `bytes` from the upstream `up` of a pool: in the order of the stream `on`, or, if `on`
+/// is null, with `allocate_sync`. `on` must be null if `up` is not stream-ordered. If `up` refuses
+/// the request, its exception is thrown if `Throwing`, and otherwise null is returned. An upstream
+/// that stores the source line of each allocation gets `at`, by default the line of the caller.
 ///
-/// Failure   Errors other than a refusal, such as a failed device, are thrown. If `try_allocate` of
-///           the upstream is called, it reports them instead, and null is returned.
-/// Cost      The call of the upstream. No exception is thrown and caught if the upstream has
-///           `try_allocate`.
+/// Failure   If `Throwing` is false and the upstream has `try_allocate`, an error other than a
+///           refusal (such as a failed device) is reported, and null is returned. Otherwise the
+///           error is thrown.
+/// Cost      The call of the upstream. If `Throwing` is false and the upstream has
+///           `try_allocate`, a refusal costs no exception.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

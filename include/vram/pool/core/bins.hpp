@@ -45,7 +45,8 @@ public:
         return *this;
     }
 
-    /// Returns the list index for blocks of `bytes`, a multiple of `granule` up to `largest`.
+    /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
+    /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
         // The index is the exponent of the double `n` and its five highest fraction bits, minus an
         // offset. The instruction that counts leading zeros would also find the exponent, but an

@@ -13,7 +13,8 @@ namespace vram {
 namespace detail {
 
 /// A list of pending uses (streams that may still access the free memory of a block), for a block
-/// that has more of them than fit into `block` itself.
+/// with several uses, or with a use of only a part: `block` itself has room for one use of the
+/// whole.
 struct use_node {
     tags      what;
     use_node* next = nullptr; ///< the next node in the list of unused nodes

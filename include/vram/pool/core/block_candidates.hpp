@@ -57,7 +57,8 @@ struct block_candidates {
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // Coalesces cached blocks and searches again, because a coalesced block may fit.
+            // No place is ready (needs no wait). If there are cached blocks, coalesces them and
+            // searches again, because a coalesced block may fit. Otherwise returns the best place.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
@@ -96,7 +97,8 @@ struct block_candidates {
         block_tags::keep_for_capture(b, captured.slot(), captured.covered() + 1);
     }
 
-    /// Stores the requested size and alignment in the descriptor of an allocated block.
+    /// Stores the requested size and alignment in the descriptor of an allocated block, to check
+    /// its free. Returns the block.
     static block* requested(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;

@@ -223,17 +223,18 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b` into `front`, the free block before it. `b` is in no bin (free list by size),
-    /// `front` stays in one. The caller has already merged their pending uses by streams.
+    /// Merges `b` into `front`, the free block before it, and returns `front`. `b` is in no bin
+    /// (free list by size), `front` stays in one. The caller has already merged their pending uses
+    /// by streams.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
     }
-    /// Merges `b` into `after`, the free block behind it. `b` is in no bin (free list by size) and
-    /// is not the first of its chunk, `after` stays in a bin. The caller has already merged their
-    /// pending uses by streams.
+    /// Merges `b` into `after`, the free block behind it, and returns `after`. `b` is in no bin
+    /// (free list by size) and is not the first of its chunk, `after` stays in a bin. The caller
+    /// has already merged their pending uses by streams.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);

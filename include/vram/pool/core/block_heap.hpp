@@ -17,11 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of chunks. Free blocks are in a `block_divider`; live and cached blocks are in a hash
-/// table by address. A free block stores its pending uses by streams. The caller passes a function
-/// `price`, which returns the `availability` of a pending use, given as the index of a stream and
-/// an epoch (part of the stream's work), or as a list of uses. It also passes `is_complete(use)`,
-/// which returns true if a pending use is complete.
+/// The blocks of some chunks of a pool. Free blocks are in a `block_divider`; live blocks, and
+/// cached ones (freed, and kept for the next request of their size), are in a hash table by
+/// address. A free block stores its pending uses (streams that may still access it). The caller
+/// passes a function `price`, which tells if the asking stream may use memory with a pending use
+/// now, after a wait, or not at all. The use is given as the index of a stream and an epoch (part
+/// of its work), or as a list of uses. It also passes `is_complete(use)`, which returns true if a
+/// use has ended.
 ///
 /// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
@@ -152,7 +154,8 @@ public:
     }
 
     /// Returns the place with the lowest cost according to `judge(block)`, among a limited number
-    /// of free blocks (`free_blocks::least`).
+    /// of free blocks of at least `bytes`. `fit::where` is null if there is none. See
+    /// `free_blocks::least`.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
@@ -239,9 +242,10 @@ public:
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Called when no captured graph will run again. Ends the graph-retained parts of blocks (freed
-    /// during a capture, kept for its graph). In a free block, the stream with the index `slot` may
-    /// use such a part until the epoch `epoch(slot)`, a numbered part of its work, is complete.
+    /// Called when no captured graph will run again. Memory that was freed during a capture and
+    /// kept for its graph stays in use only until the stream with the index `slot`, on which it was
+    /// freed, has completed the epoch `epoch(slot)`, a numbered part of its work. If the memory is
+    /// part of a live block, nothing stays recorded.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };

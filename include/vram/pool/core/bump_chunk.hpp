@@ -62,9 +62,10 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory, so that these calls cannot fail: recording that one more stream, and a
-    /// graph captured on it, use blocks (`take`, `add_use`); `wait_for` for one other stream; any
-    /// later `unwind`.
+    /// Reserves host memory for the records of one more stream that uses blocks, of a graph
+    /// captured on that stream, and of one more pending use (stream that may still access free
+    /// memory). Then `take`, `add_use`, one call of `wait_for` and all later calls of `unwind`
+    /// cannot fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // for each stream its own use, and that of a captured graph
@@ -114,7 +115,8 @@ public:
     }
     /// Records that the stream `by` uses [begin, end) until its epoch (part of its work) `epoch` is
     /// complete. `epoch` is `running` if later work may use the memory too, and `tag::captured` if
-    /// a graph may use it.
+    /// a graph may use it. If there is a record for this stream and epoch, extends its range
+    /// instead of adding another. Returns the record. Requires a call of `reserve` before.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -186,8 +188,9 @@ public:
     }
     /// Called when no captured graph will run again. Unwound (freed) memory that was kept for a
     /// graph is unused once the stream with the index `slot` has completed the epoch `epoch(slot)`,
-    /// a numbered part of its work. A block that was not unwound is used by its stream from now on,
-    /// or, if the stream has ended (`lives(id)` returns false), until that epoch is complete.
+    /// a numbered part of its work. Memory that was not unwound and that a graph used is from now
+    /// on used by all work of its stream, or, if the stream has ended (`lives(id)` returns false),
+    /// by its work up to that epoch.
     template <class Epoch, class Lives>
     void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {

@@ -52,10 +52,11 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells if the stream of `mine` (null: the host) may use the memory of the chunk from the top
-    /// (bump pointer) to `until` now, after a wait, or not at all. If the answer is not "now",
-    /// stores in `costly` the pending use (stream that may still access the memory) that decides
-    /// this.
+    /// Tells if a stream may use the memory of the chunk from the top (bump pointer) to `until`
+    /// now, after a wait, or not at all. `mine` is the timeline (record) of this stream; null
+    /// stands for the host. `captured`: the stream is being captured and must not wait. If the
+    /// answer is not "now", stores in `costly` the one pending use (stream that may still access
+    /// the memory) that decides this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -122,8 +123,9 @@ public:
         try {
             if (its.id() == u.by.id) { return used_by(its); }
             // The timeline (record of the progress) of the stream that used the blocks serves
-            // another stream by now, so no event is recorded. The host waits for the devices
-            // instead, unless the former stream still exists and is being captured.
+            // another stream by now, so no event can be recorded. The host waits for the devices
+            // instead. If the former stream still exists and is being captured, a wait is not
+            // allowed, and the memory is kept (see below).
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
@@ -134,8 +136,8 @@ public:
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed. Records that of the work of `s`, only the work up
-    /// to now may still use the blocks of `s`.
+    /// Called before the stream `s` is destroyed. Records an event behind the work that `s` has
+    /// now. Once the event is complete, `s` no longer uses the blocks that it allocated or freed.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;

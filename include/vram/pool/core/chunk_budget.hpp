@@ -159,8 +159,10 @@ public:
     }
 
 private:
-    /// Calls `adopt(at)`, which records the chunk just allocated at `at`, with the lock held, and
-    /// returns its result. If `adopt` throws, returns the chunk to the upstream and rethrows.
+    /// Called after the upstream has allocated a chunk at `at`. Calls `adopt(at)`, which records
+    /// the chunk, with the lock held, turns the claim `mine` into reserved bytes, and returns the
+    /// result of `adopt`. If `adopt` throws, returns the chunk to the upstream, in the order of the
+    /// stream `order` (null: without a stream), and rethrows.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* take_over(Seen const& seen, claim<Lock>& mine, Lock& lock, Upstream& up, void* at,
                     std::size_t size, std::size_t alignment,

@@ -136,9 +136,9 @@ public:
         std::size_t const most = budget_.most_reserved();
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
-    /// Restarts the peak of the reserved bytes from their present number, and returns the peaks
-    /// until now. The returned `peak_live` is not counted here: it is the value that `raise_peaks`
-    /// has stored.
+    /// Sets the peak of the reserved bytes to the bytes reserved now, and returns the peaks before.
+    /// Live bytes are not counted here, but in the shards (pools of the arena): `peak_live` is only
+    /// the value that `raise_peaks` has stored, and becomes 0.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage const before = budget_.usage.restart_peaks();
@@ -159,8 +159,9 @@ public:
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }
-    /// Called after idle chunks (without a live block) were returned: `above_watermark` becomes
-    /// true again once a quarter more than now, and more than `trim_above`, is reserved.
+    /// Called after idle chunks (without a live block) were returned. `above_watermark`, which
+    /// makes the arena return idle chunks, becomes true again once the reserved bytes exceed
+    /// `trim_above` and 5/4 of the bytes reserved now.
     void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);

@@ -81,9 +81,9 @@ public:
         chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
         return address < below.end ? below.owner : nobody;
     }
-    /// Returns the owner of the chunk that contains `p`, without a lock, or `contended` if the map
-    /// kept changing during eight attempts. A thread that holds memory of a chunk finds its owner,
-    /// unless the result is `contended`.
+    /// Returns the owner of the chunk that contains `p`, or `nobody` if no chunk does, without a
+    /// lock. Returns `contended` if the map kept changing during eight attempts. A thread that
+    /// holds live memory of a chunk never gets `nobody` for it.
     [[nodiscard]] unsigned try_find(void const* p) const noexcept {
         for (int tries = 0; tries < 8; ++tries) {
             std::uint64_t const before = version_.load(std::memory_order_acquire);

@@ -100,9 +100,9 @@ public:
     }
 
     /// Fast path of `find` at the default alignment, for the stream with the index `slot`. Examines
-    /// the first block of the bin (free list) of this size and of the next non-empty bin, and
-    /// returns one if its front is ready (needs no wait). Returns null otherwise; `find` may still
-    /// find a place.
+    /// the first blocks of one or two bins (free lists by size), and of a few more if these blocks
+    /// lack physical memory. Returns a block if its first `bytes` are ready (need no wait), or
+    /// null; `find` may still find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -130,8 +130,9 @@ public:
         std::size_t    cost  = none;
     };
     /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
-    /// that are large enough, small ones first. If none of these blocks has a place, tries the last
-    /// block of one chunk that can grow. `where` is null if that block has no place either.
+    /// of at least `bytes`, small ones first. If none of these blocks has a place, tries one block
+    /// more: the last block of a chunk that can grow, the first in the list of such blocks that is
+    /// large enough. `where` is null if that block has no place either.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -205,8 +206,9 @@ private:
         }
     }
 
-    /// Continues the fast path from bin (free list by size) `i` on if the first block of that bin
-    /// lacks physical memory: returns the first suitable block of the next few bins, or null.
+    /// Continues `quick` if the first block of the bin (free list by size) `i` may lack physical
+    /// memory. Examines the first blocks of up to eight bins from `i` on. Returns a block if its
+    /// first `bytes` have physical memory and are ready (need no wait), or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -262,9 +264,9 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // Only places that need a wait were found. Tries one of the largest blocks, because most
-        // likely no stream uses part of that block. As a place was found, `bins_.last()` is a bin
-        // (free list) that is not empty.
+        // Only places that need a wait were found. Tries one of the largest blocks: most likely
+        // some part of that block is used by no stream, and a place there needs no wait. As a place
+        // was found, `bins_.last()` is a bin (free list) that is not empty.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }

@@ -52,7 +52,8 @@ public:
         return std::exchange(peak_live_, live_);
     }
     void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
-    /// Returns the highest number of live bytes since the pool was created.
+    /// Returns the highest number of live bytes since the pool was created, regardless of calls of
+    /// `reset_peak`.
     [[nodiscard]] std::size_t most_live() const noexcept {
         return peak_live_ > most_live_ ? peak_live_ : most_live_;
     }

@@ -136,8 +136,8 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring, or an empty link if the page is in
-    /// no ring.
+    /// For each page of each chunk: the next page of its ring (circular list of pages that have had
+    /// the same physical memory), or an empty link if the page is in no ring.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

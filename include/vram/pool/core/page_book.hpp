@@ -211,8 +211,8 @@ public:
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory that was moved away from `page` is now at the address `q`. Does
-    /// nothing if `q` is in no chunk.
+    /// Records that the memory that was moved away from `page` is now at the address `q`, as the
+    /// upstream says, so that it can be moved back later. Does nothing if `q` is in no chunk.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }

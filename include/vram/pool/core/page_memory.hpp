@@ -19,13 +19,15 @@
 namespace vram {
 namespace detail {
 
-/// The physical memory of a pool's chunks, which are ranges of addresses. Free blocks in a chunk
-/// may lack physical memory. The functions that call the driver get the pool's `pool_core` as
-/// `core`. They release the pool's lock, which `held` holds, during the call.
+/// Maps physical memory to the chunks of a pool over virtual memory, and records in the table
+/// `book` which pages have some. A chunk is a range of addresses; pages of its free blocks may lack
+/// memory. Functions that call the driver get the pool's `pool_core` as `core`, and release the
+/// pool's lock (the guard `held`) during the call.
 ///
-/// Failure   If the driver completes a call only partly, no page without memory counts as mapped,
-///           so that such a page is never allocated.
-/// Threads   The pool's lock must be held. One thread at a time changes mappings (`page_turn`).
+/// Failure   If the driver maps or moves only a part of the pages, the table is corrected, so that
+///           a page without memory never counts as mapped.
+/// Threads   The pool's lock must be held. One thread at a time changes mappings: the owner of a
+///           `page_turn`.
 /// Cost      The calls of the upstream.
 template <class Platform>
 class page_memory {
@@ -50,9 +52,10 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // While a thread holds locks, its errors are stored and reported later. The lock
-            // `turn_` does not count for that, because it is held during whole calls of the driver.
-            // So errors of these calls are reported at once.
+            // Errors of driver calls are to be reported at once, but the errors of a thread that
+            // holds a counted lock are reported only after the unlock. `turn_` is held during
+            // driver calls, so it is not counted here. The destructor counts it again, because the
+            // unlock of `turn_` subtracts one.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -161,9 +164,10 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Called after a call of the upstream moved or unmapped another number of bytes than expected.
-    /// Queries the upstream page by page, and corrects the table of pages. Corrects the reserved
-    /// bytes at the end, so that other threads never see room within the limit that does not exist.
+    /// Called after the upstream has moved or unmapped more or fewer bytes than expected. Queries
+    /// the upstream for each page in `all`, with the lock released, and corrects the table of
+    /// pages. The reserved bytes are corrected last: until then they are too high, so no other
+    /// thread sees room within the limit that does not exist.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {

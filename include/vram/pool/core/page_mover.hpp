@@ -37,10 +37,10 @@ public:
     using base::base;
 
     /// Maps memory of free blocks to the pages of the block `b` (given by `target()`) that have
-    /// none. A page whose memory was moved to another page gets this memory back if it belongs to a
-    /// free block now. Of the pages without memory for another reason, at most `others` get memory
-    /// of any free pages. Uses only memory that the stream `on` may use without a wait (null:
-    /// memory that no stream uses).
+    /// none. If the memory of a page was moved to another page, the page can only get this memory
+    /// back: it does if the memory belongs to a free block now. Of the other pages, at most
+    /// `others` get memory of any free pages. Uses only memory that the stream `on` may use without
+    /// a wait (null: memory that no stream uses). Some pages may still lack memory afterwards.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {

@@ -186,8 +186,9 @@ public:
         return back;
     }
 
-    /// Returns the bytes of a block that have physical memory. The table of pages is used if the
-    /// block may lack some, or is set aside (in no list) because its pages are being unmapped.
+    /// Returns how many bytes of a block have physical memory: all, unless its pages may lack
+    /// memory. This is the case if the block is `unbacked`, or is set aside (in no list) because
+    /// its pages are being unmapped: then the table of pages tells the number.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
         bool const some = b.unbacked || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
@@ -225,10 +226,11 @@ private:
         held.lock();
         return by;
     }
-    /// Takes a block with `find()` and calls `equip(block, target)` to map memory to its pages,
-    /// which `target()` returns. Makes the block live and returns its address. Returns null if
-    /// there is no block, if another thread is changing mappings, or if some page still lacks
-    /// memory.
+    /// Reserves a block with `find()` and calls `equip(block, target)`, which maps memory to the
+    /// pages of the block (`target()` returns them) and may release the lock. Then makes the block
+    /// live and returns its address. Gives the block back and returns null if another thread is
+    /// changing mappings, or if some page still lacks memory. Returns null if `find` finds no
+    /// block.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {

@@ -101,7 +101,9 @@ public:
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            this->heaps().of(*b).hold(b, tags{}); // drops the pending uses: `on` waits for them
+            // The pending uses by other streams are dropped, because the stream `on` was already
+            // made to wait for them. The next call records that `on` may use the block.
+            this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
             }

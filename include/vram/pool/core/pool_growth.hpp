@@ -60,9 +60,10 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the size of the next chunk: the size that the growth policy wants, limited to the
-    /// room within `max_size` and rounded to a multiple of a chunk's unit, but at least the needed
-    /// bytes.
+    /// Returns the size of the next chunk: the size that the growth policy wants, or, if `max_size`
+    /// has less room, that room rounded down to a multiple of a chunk's unit. Returns the needed
+    /// bytes if they are more (a chunk beyond `max_size` is then refused), or if no block can be
+    /// that large.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -163,7 +164,9 @@ public:
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // Parts of chunks are returned first, so that not more is returned than needed.
+        // Over virtual memory, pages are returned first: returning a whole chunk could leave less
+        // than `keep` free bytes. If `keep` is 0, whole chunks are returned first, with fewer
+        // calls.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }

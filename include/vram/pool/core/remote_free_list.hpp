@@ -95,9 +95,9 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Keeps the handle of the stream `s` valid until the queued frees on `s` were executed, so
-    /// that no new stream gets the same handle before. Does nothing if the platform does not
-    /// announce the end of `s`.
+    /// Takes a hold of the stream `s` (a reference that keeps its handle valid after the owner has
+    /// destroyed the stream) until the queued frees on `s` were executed, so that no new stream
+    /// gets this handle before. Does nothing if the platform does not announce the end of `s`.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -124,7 +124,8 @@ private:
 
     platform_lock<Platform> lock_;
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
-    /// Holds of the streams in the queue: they keep the handles valid.
+    /// For each stream of a queued free, a hold: a reference that keeps the handle valid after the
+    /// owner has destroyed the stream.
     heap_array<hold> holds_;
     stream           newest_{}; ///< the stream whose handle was kept valid last
     std::size_t      first_ = 0;

@@ -207,7 +207,8 @@ protected:
         }
         return now;
     }
-    /// Waits for the streams, reports live blocks as leaks, and returns all chunks to the upstream.
+    /// Called at the end of the resource. Reports live blocks as leaks, makes the host wait for the
+    /// streams, and returns all chunks to the upstream. Does nothing if the process is ending.
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heaps_.chunk_count() == 0) { return; }
         std::size_t const out = this->budget_.usage.live;

@@ -113,7 +113,7 @@ struct slab_chunk {
 
     void*       base;
     std::size_t bytes;
-    std::size_t live; ///< number of live blocks
+    std::size_t live; ///< number of live blocks in this chunk
     std::size_t clean = 0;
     /// All words of the bitmap `map` before this one are zero.
     std::size_t first_word = 0;

@@ -112,7 +112,9 @@ public:
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            *must_wait = false; // no wait makes this place free, so another one is searched
+            // A stream that may use this place is being captured, so no wait makes the place
+            // available. The next turn searches for another place.
+            *must_wait = false;
         }
     }
     /// Makes the stream of `mine` (null: the host) wait for the streams that may still access the
@@ -159,14 +161,15 @@ public:
     /// The result of recording the last use of a freed block.
     enum class freed {
         recorded, ///< the stream that may still use the block was recorded
-        idle,     ///< no stream uses the block
+        idle,     ///< no stream uses the block any more, so no use was recorded
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Calls `record(slot, epoch)` to record that the `bytes` at `p` are freed on the stream `s`:
-    /// the stream with the index `slot` may use them until `epoch` (part of its work), or, if
-    /// `epoch` is `tag::captured`, a graph may. If the use cannot be recorded, waits for the
-    /// stream. Errors are reported, not thrown.
+    /// Records that the stream `s` may still use the freed `bytes` at `p`: calls `record(slot,
+    /// epoch)` for the stream's index and the epoch (part of its work) until which it may use them;
+    /// the epoch `tag::captured` stands for a graph. Returns `recorded`. If recording fails, waits
+    /// for the stream and returns `idle`, or `lost` if the wait fails as well. Errors are reported,
+    /// not thrown.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -234,8 +237,9 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Returns the result of a free that could not be recorded. `done` is true if a wait for the
-    /// stream has succeeded instead.
+    /// Called if the last use of a freed block could not be recorded. If `done` (the host has
+    /// waited for the stream instead), returns `idle`. Otherwise reports a leak and returns `lost`:
+    /// the block must stay live.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

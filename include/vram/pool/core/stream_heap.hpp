@@ -42,8 +42,8 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks are in other chunks than large ones. `large_limit`: the size up to
-    /// which one freed large block is cached; if 0, no large block is cached.
+    /// `apart`: small blocks are in other chunks than large ones. `large_limit`: the largest size
+    /// of the one freed large block that the pool caches; if 0, it caches none.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
@@ -79,30 +79,30 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // The requested size, rounded up. The block may be larger, but its size `b->bytes` is not
-        // used: loading it slowed the next allocation down, and a branch on the difference was
-        // often mispredicted.
+        // Selects the list of cached blocks by the requested size, rounded up. The block may be
+        // larger, but a list index that needs a load of `b->bytes` slows the next allocation down,
+        // and a branch on the difference is often mispredicted.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
     /// Allocates a block from the reserved memory. Returns null if no free block fits. If every
-    /// block that fits needs a wait, the stream (or the host, without a stream) waits, or, if
-    /// `must_wait` is not null, `*must_wait` becomes true and null is returned. `all`: look at all
-    /// free blocks.
+    /// block that fits needs a wait: if `must_wait` is null, the stream (or, without a stream, the
+    /// host, with the lock released) waits, else `*must_wait` becomes true and null is returned.
+    /// `all`: look at all free blocks.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates a small block from the heap for large blocks, or a large block from the heap for
-    /// small ones. Called if the right heap has no block and the upstream has no memory.
+    /// Allocates a small block from the heap for large blocks, or the reverse; null if none fits.
+    /// Called if neither the heap for this size nor the upstream has memory.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
     /// Allocates a small block in a hole: a free block of at most 7/8 MiB between large ones, which
-    /// the stream may use without a wait. Returns null if there is none. Also returns null once
-    /// after 16 blocks, so that the heap for small blocks grows; otherwise every small block would
-    /// need this long search.
+    /// the stream may use without a wait. Returns null if there is none. After every 16 blocks in
+    /// holes, returns null once, so that the heap for small blocks grows; otherwise every small
+    /// block would need this long search.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -332,7 +332,7 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // For a large request, streams are queried to find a block that fits better.
+        // For a large request, streams are queried: a block that fits better may be unused by now.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -371,13 +371,13 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Records that the stream with the index `slot` may use a freed block until `epoch`, a
-    /// numbered part of its work. A graph that may use part of the block stays recorded as well.
+    /// Replaces the recorded uses of a block that is being freed: the stream with the index `slot`
+    /// may use it until `epoch`, a part of its work. Parts kept for a captured graph stay recorded.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: the list `all` has at most one element (the part of the block that is kept
-        // for a graph), and room for more.
+        // `merge` cannot fail: `all`, the uses of the live block, has at most one element (its part
+        // that is kept for a graph), and room for eight.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }

@@ -102,7 +102,8 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A free block, in a chunk without live blocks, for whose last use the host can wait.
+            // If every chunk without live blocks is still used by a stream: a free block of such a
+            // chunk. The host can wait for the last use of the block.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
