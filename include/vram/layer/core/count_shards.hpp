@@ -18,13 +18,17 @@
 namespace vram {
 namespace detail {
 
-/// The changes of a value by one thread since they were last added to the sum, and the *room* of
-/// the thread: by how much it may raise the value without a look at the other threads.
+/// The bytes (or blocks) that one thread has allocated and freed since its counts were last moved
+/// to the counters of the layer. `room` is the number of bytes (or blocks) that the thread may
+/// still allocate before it must take the locks of all threads, so that no peak is missed.
 struct shared_count {
-    std::ptrdiff_t change = 0;
-    std::uint64_t  total  = 0; ///< the sum of all additions
-    std::size_t    room   = 0;
-    std::size_t    excess = 0; ///< the part of all rooms that could raise the peak
+    std::ptrdiff_t change = 0; ///< allocated minus freed since the last move
+    /// Bytes or blocks allocated since the last move to the counters of the layer, without frees.
+    std::uint64_t total = 0;
+    std::size_t   room  = 0;
+    /// Additional room (bytes or blocks) that this thread got although the value may then exceed
+    /// the counted peak, which may so be too low by this number. 0 while the peak is exact.
+    std::size_t excess = 0;
 
     void add(std::size_t n) noexcept {
         change += static_cast<std::ptrdiff_t>(n);
@@ -37,24 +41,31 @@ struct shared_count {
     }
 };
 
-/// The counts of several threads, which are added to the sums by `fold`. An addition within the
-/// room of its thread changes counts of this thread alone. Any other is made by `add`, which adds
-/// the counts of all threads first. A free gives its thread room.
+/// Lets several threads count allocations and frees without a common lock. Each thread counts in
+/// its own *shard* (if there are more than 32 threads, some share one). `fold` moves the counts of
+/// all shards to `sums`, the counters of the layer.
 ///
-/// Values and totals are exact. A peak is exact too while the rooms of all threads together are at
-/// most the peak minus the value. But then threads whose sum stays near the peak look at each other
-/// again and again. So after `exact_calls` calls of `add` in a scope (those of a thread that counts
-/// alone are left out), each thread that calls `add` gets an *excess* of room: `slack`. A peak may
-/// then be too low, at most by the excesses of all threads. It is never too high.
+/// So that the peak in `sums` is exact, each thread has *room*: the bytes and blocks that it may
+/// allocate without the locks of other threads. All rooms together are at most the peak minus the
+/// value. A free enlarges the room of its thread. For an allocation that exceeds the room, `add`
+/// moves the counts of all shards to `sums`, and gives the thread new room.
 ///
-/// Threads   Any thread may call `try_add`, `sub` and `refuse`. One thread at a time may call the
-///           other functions: the owner has a lock for it.
-/// Cost      A `biased_lock` of the thread. `add` and `fold` take those of all threads.
+/// If the value stays near the peak, threads call `add` again and again. So after `exact_calls`
+/// calls of `add` since a scope last began or ended, each thread that calls `add` gets additional
+/// room, its *excess* (`slack`). Calls of `add` by a thread that counts alone are left out. A peak
+/// may then be too low, at most by the excesses of all threads. It is never too high. Values and
+/// totals are always exact.
+///
+/// Threads   Any thread may call `try_add`, `sub` and `refuse`. One thread at a time may call `add`
+///           and `fold`: the owner has a lock for it.
+/// Cost      The `biased_lock` of a shard. `add` and `fold` take the locks of all shards in use.
 class count_shards {
 public:
-    /// How often threads may call `add` in a scope before they get an excess of room.
+    /// Peaks are exact for this many calls of `add`, of all threads together, since a scope last
+    /// began or ended. After that, each thread that calls `add` may allocate `slack` unnoticed.
     static constexpr unsigned exact_calls = 256;
-    /// Returns the excess of room of a thread, if `least` is that for a low peak.
+    /// Returns by how many bytes or blocks one thread may make the counted peak too low: 1/128 of
+    /// `peak`, but at least `least`.
     [[nodiscard]] static constexpr std::size_t slack(std::size_t    least,
                                                      std::ptrdiff_t peak) noexcept {
         return larger_of(least, static_cast<std::size_t>(peak) / 128);
@@ -62,7 +73,8 @@ public:
     static constexpr std::size_t least_bytes  = std::size_t{1} << 20;
     static constexpr std::size_t least_blocks = 64;
 
-    /// Counts an allocation. Counts nothing and returns false if the thread lacks room.
+    /// Counts an allocation in the shard (counters) of the calling thread, and returns true. If the
+    /// room of the thread is too small (see `shared_count`), counts nothing and returns false.
     [[nodiscard]] bool try_add(std::size_t bytes) noexcept {
         shard&     s    = mine();
         auto const held = s.lock.hold();
@@ -71,22 +83,23 @@ public:
         s.blocks.add(1);
         return true;
     }
-    /// Counts a free.
+    /// Counts a free in the shard (counters) of the calling thread.
     void sub(std::size_t bytes) noexcept {
         shard&     s    = mine();
         auto const held = s.lock.hold();
         s.bytes.sub(bytes);
         s.blocks.sub(1);
     }
-    /// Counts a refusal.
+    /// Counts a refused request in the shard (counters) of the calling thread.
     void refuse() noexcept {
         shard&     s    = mine();
         auto const held = s.lock.hold();
         ++s.refusals;
     }
 
-    /// Moves the counts of all threads to `sums`, a `counters`. No thread has room then. With
-    /// `anew`, a scope begins: threads may again call `add` `exact_calls` times.
+    /// Moves the counts of all threads to `sums`, the counters of the layer, and sets the room of
+    /// each thread to 0, so that its next allocation calls `add`. `anew`: a scope (`push`, `pop`)
+    /// begins or ends, so peaks are exact again for `exact_calls` calls of `add`.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         all_held const held{*this};
@@ -98,8 +111,9 @@ public:
         });
         if (anew) { calls_ = 0; }
     }
-    /// Moves the counts of all threads to `sums`, and counts an allocation of the calling thread
-    /// there. The thread gets the room that no thread has, and if it is not enough, that of others.
+    /// Counts an allocation that exceeds the room of the calling thread: moves the counts of all
+    /// threads to `sums`, the counters of the layer, and adds the allocation there. The thread gets
+    /// the room that no thread has, and takes room of other threads if that is not enough.
     template <class Counters>
     void add(Counters& sums, std::size_t bytes) noexcept {
         shard&         s = mine();
@@ -122,10 +136,12 @@ private:
         shared_count  bytes;
         shared_count  blocks;
         std::uint64_t refusals = 0;
-        bool          counted  = false; ///< true if the thread has counted a change in the scope
+        /// True if a thread of this shard has allocated or freed since a scope last began or ended.
+        bool counted = false;
     };
 
-    /// Holds the locks of all shards that are in use.
+    /// Locks all shards (each has the counters of one thread) that are in use, and unlocks them in
+    /// the destructor.
     class all_held {
     public:
         explicit all_held(count_shards& owner) noexcept
@@ -134,7 +150,8 @@ private:
                 if (has(i)) { held_[i].emplace(owner.shards_[i].lock); }
             }
         }
-        /// Returns true if the shard `i` is in use, and its lock is held.
+        /// Returns true if this object holds the lock of shard `i`, which was in use at the
+        /// construction of this object.
         [[nodiscard]] bool has(unsigned i) const noexcept { return (used_ >> i & 1U) != 0; }
 
     private:
@@ -142,18 +159,20 @@ private:
         std::optional<biased_lock::guard> held_[count];
     };
 
-    /// Returns the shard of the calling thread.
+    /// Returns the shard (counters) in which the calling thread counts: one of 32, by the number of
+    /// the thread. The first call of a thread takes the shard into use.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
         unsigned const at = thread_number() % count;
         if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] { begin(at); }
         return shards_[at];
     }
-    /// Takes a shard into use. The thread locks it before any other thread can, to own its bias.
+    /// Takes the shard with the index `at` into use. The calling thread locks it before `fold` and
+    /// `add` of other threads can, to own the bias (it then locks by plain stores).
     [[gnu::noinline]] void begin(unsigned at) noexcept {
         auto const held = shards_[at].lock.hold();
         used_.fetch_or(std::uint32_t{1} << at, std::memory_order_release);
     }
-    /// Calls `visit(shard)` for each shard that is in use.
+    /// Calls `visit(shard)` for each shard (counters of a thread) whose lock `held` holds.
     template <class Visit>
     void for_each(all_held const& held, Visit const& visit) noexcept {
         for (unsigned i = 0; i != count; ++i) {
@@ -176,7 +195,8 @@ private:
         sums.bytes.peak  = larger_of(sums.bytes.peak, sums.bytes.value);
         sums.blocks.peak = larger_of(sums.blocks.peak, sums.blocks.value);
     }
-    /// Returns true if a thread other than that of `s` has counted a change in the scope.
+    /// Returns true if a shard other than `s` (so another thread) has counted an allocation or a
+    /// free since a scope last began or ended.
     [[nodiscard]] bool others_counted(shard const& s, all_held const& held) noexcept {
         bool found = false;
         for_each(held, [&](shard const& each) { found = found || (&each != &s && each.counted); });
@@ -185,7 +205,8 @@ private:
     template <class Counter>
     void take(Counter& sum, shard& s, shared_count shard::* which, std::size_t n,
               all_held const& held) noexcept {
-        // The room that no thread has. It is not negative: a room grows by frees and by this alone.
+        // The room that no thread has: peak minus value, plus all excesses, minus all rooms. It is
+        // not negative: rooms grow only by frees, which lower the value, and by this distribution.
         auto spare = static_cast<std::size_t>(sum.peak - sum.value);
         for_each(held, [&](shard& each) { spare += (each.*which).excess - (each.*which).room; });
         std::size_t& room = (s.*which).room;
@@ -197,19 +218,24 @@ private:
             other -= part;
             room += part;
         });
-        room -= smaller_of(room, n); // if it is not enough, no thread has room, and the peak rises
+        // If the thread has less room than `n`, all other rooms are 0 by now. Then `sum.add` counts
+        // a new peak.
+        room -= smaller_of(room, n);
         sum.add(n);
     }
 
     shard                      shards_[count];
-    std::atomic<std::uint32_t> used_{0}; ///< bit i is set if the shard i is in use
-    /// Calls of `add` in the scope, except those of a thread that counts alone.
+    std::atomic<std::uint32_t> used_{0}; ///< bit i is set once a thread has used `shards_[i]`
+    /// Number of calls of `add` since a scope last began or ended, without calls of a thread that
+    /// was the only one to count in that time.
     std::uint64_t calls_ = 0;
 };
 
-/// The `count_shards` of a layer, made when a second thread uses it.
+/// Owns the `count_shards` (counters for each thread) of a `statistics` layer. `make` creates them,
+/// usually when a second thread uses the layer; before that, `get` returns null.
 ///
-/// Threads   Any thread may call `get`. Move it only if no other thread uses it.
+/// Threads   Any thread may call `get`, and one thread at a time `make`. Move the object only if no
+///           other thread uses it.
 class late_count_shards {
 public:
     late_count_shards() = default;
@@ -220,12 +246,12 @@ public:
     }
     ~late_count_shards() { delete made_.load(std::memory_order_relaxed); }
 
-    /// Returns the shards, or null if there are none.
+    /// Returns the counters for each thread, or null if `make` has not created them.
     [[nodiscard]] count_shards* get() const noexcept {
         return made_.load(std::memory_order_acquire);
     }
-    /// Returns the shards. Makes them if there are none; returns null if there is no host memory.
-    /// One thread at a time may call.
+    /// Returns the counters for each thread, and creates them if there are none. Returns null if
+    /// there is no host memory for them. One thread at a time may call.
     [[nodiscard]] count_shards* make() noexcept {
         if (get() == nullptr) {
             made_.store(new (std::nothrow) count_shards, std::memory_order_release);

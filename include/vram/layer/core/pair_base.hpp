@@ -20,10 +20,13 @@
 namespace vram {
 namespace detail {
 
-/// Notifies two observers of each event, or one if both are the same object.
+/// Notifies two observers of each event. If both are references to one object, notifies that only
+/// once. An observer within a nested `observer_pair` is not compared.
 template <class First, class Second>
 struct observer_pair {
-    First  first; ///< a reference to an observer, or an `observer_pair`
+    /// A reference to the observer of the first upstream, or, if that upstream itself has two
+    /// upstreams with observers, their `observer_pair` by value. `second` likewise.
+    First  first;
     Second second;
 
     observer_pair(First&& one, Second&& other) noexcept
@@ -47,9 +50,12 @@ private:
 template <class First, class Second>
 observer_pair(First&&, Second&&) -> observer_pair<First, Second>;
 
-/// Owns two upstreams by value. Optional functions that both have are forwarded to both; `trim`,
-/// `trim_no_wait`, `retire` and `forget_captures` to each that has them; `device` to one of them.
-/// The memory has the properties (device_accessible, host_accessible) that both upstreams have.
+/// Base class of the layers `fallback` and `segregated`: owns two upstreams by value and forwards
+/// their optional functions. `owns`, `usage`, `free_memory` and `reset_peaks` need both upstreams
+/// to have the function, and combine both results. `trim`, `trim_no_wait`, `retire` and
+/// `forget_captures` call each upstream that has the function. `device` calls the first upstream,
+/// or the second if the first has no `device`. Memory of the layer is accessible to the device or
+/// the host if that of both upstreams is. The layers write the functions that allocate and free.
 ///
 /// Failure   The functions fail as those of the upstreams.
 /// Threads   The rules are those of the less safe of the two upstreams.
@@ -99,9 +105,10 @@ public:
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims each upstream that has `trim`. Both together may keep `keep` unused bytes: the first
-    /// as many as it has, the second the rest. If the first lacks `trim` or `usage`, the second
-    /// may keep `keep` bytes as well. Returns the sum of the bytes returned.
+    /// Trims each upstream that has `trim`, so that both together keep at most about `keep` unused
+    /// bytes: calls `trim(keep)` of the first, then `trim` of the second with `keep` minus the
+    /// reserved bytes of the first that are not live. If the first has no `trim` or no `usage`, the
+    /// second gets the whole `keep`. Returns the sum of both results.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
@@ -161,8 +168,9 @@ public:
         memory_usage const first = first_.reset_peaks();
         return sum(first, second_.reset_peaks());
     }
-    /// Raises the peaks of the first upstream so that the sums of both upstreams' peaks are at
-    /// least those of `before`, a result of `reset_peaks`.
+    /// Raises the peaks in the usage of this layer (the sums of both upstreams' peaks) to at least
+    /// the peaks in `before`, a result of `reset_peaks`. Only the first upstream's peaks change: it
+    /// gets the peaks in `before` minus those of the second upstream.
     void raise_peaks(memory_usage const& before)
         requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
     {
@@ -173,8 +181,8 @@ public:
         first_.raise_peaks(part);
     }
 
-    /// Returns the observer of the upstreams. If each has one, returns an observer that notifies
-    /// both.
+    /// Returns the observer of the upstream that has one. If both upstreams have one, returns an
+    /// `observer_pair` by value, which notifies both.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<First> || observed_resource<Second>
     {
@@ -194,7 +202,7 @@ public:
     [[nodiscard]] Second&       second() noexcept { return second_; }
     [[nodiscard]] Second const& second() const noexcept { return second_; }
 
-    /// A layer is equal only to itself, because it has its own bookkeeping.
+    /// A layer is equal only to itself: memory must be freed by the layer that allocated it.
     friend bool operator==(pair_base const& a, pair_base const& b) noexcept { return &a == &b; }
 
 protected:

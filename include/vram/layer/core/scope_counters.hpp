@@ -21,16 +21,19 @@ struct no_histograms {
     static constexpr void allocated(void const*, std::size_t) noexcept {}
     static constexpr void freed(void const*) noexcept {}
 };
-/// Takes the place of `late_count_shards` if threads count together.
+/// Takes the place of `late_count_shards` (counters for each thread) in a `statistics` layer in
+/// which all threads share one set of counters.
 struct no_count_shards {};
 
-/// The counts of `statistics`. Its functions `push`, `pop`, `now`, `overall` and `histograms` call
-/// those of this class.
+/// The counters of a `statistics` layer and of its open scopes. The functions `push`, `pop`, `now`,
+/// `overall` and `histograms` of the layer call those of this class.
 ///
-/// Failure   `pop` and `now` end the program if the scope is not open.
+/// Failure   `pop` ends the program if no scope is open. `pop` and `now` with a number end it if
+///           that scope is not open. `push` throws `std::bad_alloc`.
 /// Threads   Any thread may call any function, unless `Lock` is `no_lock`.
-/// Cost      One lock for each count. If threads count apart, `push`, `pop`, `now` and `overall`
-///           take the locks of all threads.
+/// Cost      One lock for each allocation, free and refusal. If each thread has its own counters
+///           (`divides`), it is the thread's own lock, except if an allocation exceeds the room of
+///           the thread; then, and in `push`, `pop`, `now` and `overall`, all locks are taken.
 template <class Counters, class Lock, class Histograms>
 class scope_counters {
 public:
@@ -97,7 +100,8 @@ public:
     }
 
 private:
-    /// If true, threads count apart once a second thread uses the layer.
+    /// True if each thread gets its own counters (`count_shards`) once a second thread uses the
+    /// layer. Otherwise all threads share one set of counters under `lock_`.
     static constexpr bool divides =
         std::is_same_v<Lock, biased_lock> && std::is_same_v<Histograms, no_histograms>;
 
@@ -109,9 +113,11 @@ private:
         now_.bytes.sub(bytes);
         now_.blocks.sub(1);
     }
-    /// Calls `count()` with the lock held and returns true, if the thread owns the bias of the lock
-    /// and threads do not count apart. (No thread makes shards after the comparison with null,
-    /// because that takes the bias from this thread.)
+    /// The cheap way to count as long as one thread alone uses the layer. If the calling thread
+    /// owns the bias of `lock_` (locks it by plain stores) and there are no counters for each
+    /// thread (`shards_`), calls `count()` with the lock held and returns true. Otherwise returns
+    /// false. (To create these counters after the comparison with null, another thread must first
+    /// take the bias away, so `hold_by_bias` fails.)
     template <class Count>
     [[nodiscard, gnu::always_inline]] bool counted_by_bias(Count const& count) noexcept {
         if (shards_.get() != nullptr) [[unlikely]] { return false; }
@@ -131,8 +137,10 @@ private:
     [[gnu::noinline]] void sub_with_others(std::size_t bytes) noexcept {
         with_others([&] { sub(bytes); }, [&](auto& shards) { shards.sub(bytes); });
     }
-    /// Calls `apart(shards)`, or `together()` with the lock held if one thread alone uses the layer
-    /// so far. Makes the shards if several do, or if the lock has no bias.
+    /// Calls `together()` with `lock_` held if one thread alone has used the layer so far (the
+    /// calling thread owns the bias of the lock), or if there is no host memory for the counters
+    /// for each thread. Otherwise creates these counters, if there are none, and calls
+    /// `apart(shards)` with them, without `lock_`.
     template <class Together, class Apart>
     void with_others(Together const& together, Apart const& apart) noexcept {
         auto* shards = shards_.get();
@@ -140,12 +148,13 @@ private:
             auto const held = lock_.hold();
             if (held.by_bias()) { return together(); }
             shards = shards_.make();
-            if (shards == nullptr) { return together(); } // no host memory
+            // Without host memory for counters for each thread, all threads share `now_`.
+            if (shards == nullptr) { return together(); }
         }
         apart(*shards);
     }
-    /// Takes the lock, and moves the counts of all threads to `now_`. `anew` is that of
-    /// `count_shards::fold`.
+    /// Takes `lock_`, moves the counts of all threads to `now_`, and returns the guard that holds
+    /// the lock. `anew`: a scope begins or ends (see `count_shards::fold`).
     [[nodiscard]] auto hold_all(bool anew = false) const {
         auto held = lock_.hold();
         if constexpr (divides) {
@@ -161,8 +170,9 @@ private:
         return outer;
     }
 
-    /// An open scope. Begins of open scopes divide time into intervals. `before` has the counters
-    /// of the one that ended when this scope began, and `now_` those of the latest one.
+    /// An open scope. The begins of all open scopes divide the life of the layer into intervals.
+    /// `before` has the counters of the interval that ended when this scope began. The member
+    /// `now_` of `scope_counters` has those of the interval that has not ended yet.
     struct scope {
         std::uint64_t number;
         Counters      before;
@@ -182,7 +192,8 @@ private:
     Counters close(std::size_t at) noexcept {
         Counters const answer = since(at);
         Counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The interval that began with the ended scope is joined to the interval before it.
+        // `piece` has the counters of the interval that began when the ended scope began. Those of
+        // the interval before it are added, because nothing divides the two intervals any more.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
@@ -190,8 +201,8 @@ private:
 
     [[no_unique_address]] Lock       lock_;
     [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    /// The counts since the open scope that began last, or since the construction, except those in
-    /// `shards_`.
+    /// Counters of the time since the open scope that began last, or since the construction if no
+    /// scope is open. They lack the counts that threads have in `shards_` and `fold` has not moved.
     mutable Counters                                                                      now_;
     std::vector<scope>                                                                    scopes_;
     std::uint64_t                                                                         last_ = 0;
