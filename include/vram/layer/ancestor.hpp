@@ -23,7 +23,9 @@ template <class Stack>
 concept is_handle =
     requires(Stack& s) { typename std::remove_cvref_t<decltype(s.get())>::platform; };
 
-/// Returns true if `Stack` is a layer made from the class template `Layer`, or contains one.
+/// Returns true if `Stack`, or a resource under it at any depth, is a layer made from the class
+/// template `Layer`. Searches the upstream of each layer and pool, both upstreams of a layer with
+/// two, and the resource of a handle such as `shared`.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
     using stack = std::remove_cvref_t<Stack>;
@@ -43,13 +45,13 @@ consteval bool stands_on() {
 
 } // namespace detail
 
-/// A stack that contains a layer made from the class template `Layer`.
+/// A type that is a layer made from the class template `Layer`, or has one under it at any depth.
 template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
 /// Returns a reference to the outermost layer in `stack` that is made from the class template
-/// `Layer`. Under a layer with two upstreams, the first one is searched first. The resource of a
-/// `shared` handle is searched too.
+/// `Layer`. Under a layer with two upstreams, the second one is searched only if there is none in
+/// the first. The resource of a `shared` handle is searched too.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();

@@ -24,17 +24,20 @@ namespace vram {
 ///
 /// Threads   Not synchronised.
 struct histogram {
-    std::array<std::uint64_t, 65> counts{}; ///< number of values in each entry
+    /// `counts[0]` is the number of zeros, and `counts[i]` that of the values from 2^(i-1) to
+    /// 2^i - 1.
+    std::array<std::uint64_t, 65> counts{};
 
-    /// Returns the index of the entry that counts `value`.
+    /// Returns the index of the element of `counts` that counts `value`: its bit width, so 0 for 0,
+    /// 1 for 1, 2 for 2 and 3, 3 for 4 to 7.
     [[nodiscard]] static constexpr std::size_t entry_of(std::uint64_t value) noexcept {
         return static_cast<std::size_t>(std::bit_width(value));
     }
-    /// Returns the least value that the entry with the index `entry` counts.
+    /// Returns the least value that `counts[entry]` counts: 0 for entry 0, otherwise 2^(entry - 1).
     [[nodiscard]] static constexpr std::uint64_t least(std::size_t entry) noexcept {
         return entry == 0 ? 0 : std::uint64_t{1} << (entry - 1);
     }
-    /// Counts a value.
+    /// Adds one to the element of `counts` that counts `value`.
     constexpr void add(std::uint64_t value) noexcept { ++counts[entry_of(value)]; }
     /// Returns the number of counted values.
     [[nodiscard]] constexpr std::uint64_t total() const noexcept {

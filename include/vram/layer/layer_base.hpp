@@ -99,7 +99,7 @@ public:
     {
         upstream_.raise_peaks(before);
     }
-    /// Returns the observer that the upstream notifies.
+    /// Returns the observer that the upstream notifies. Resources over this layer notify it too.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {
@@ -110,7 +110,7 @@ public:
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }
 
-    /// A layer is equal only to itself, because it has its own bookkeeping.
+    /// A layer is equal only to itself: memory must be freed by the layer that allocated it.
     friend bool operator==(layer_base const& a, layer_base const& b) noexcept { return &a == &b; }
 
 protected:

@@ -150,12 +150,14 @@ private:
         std::size_t bytes_;
     };
 
-    /// Returns the bytes that a request counts against the limit: its size after the upstream's
-    /// rounding.
+    /// Returns the bytes that a request counts against the limit: `rounded_size` of the upstream,
+    /// or `bytes` if the upstream does not have that function.
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
     }
-    /// Notifies the observers that the limit refuses a request. Returns null.
+    /// Called for a request of `bytes` bytes that exceeds the limit. Sends the event `refused` to
+    /// the observer of the upstream, if it has one, and to a platform that observes (the simulated
+    /// one). `on` is the stream of the request; null if it has none. Always returns null.
     void* refuse(std::size_t bytes, stream const* on, call_site at) noexcept {
         detail::observation<Upstream>{this->upstream_, "limiting", &used_}.notify_request(
             memory_event_kind::refused, bytes, on, at);

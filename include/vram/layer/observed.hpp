@@ -46,7 +46,8 @@ public:
     using typename base::stream;
     using base::allocate;
     using base::deallocate;
-    /// The type of the observer, without a `std::reference_wrapper` around it.
+    /// The type of the observer: `T&` if `Observer` is `std::reference_wrapper<T>`, otherwise
+    /// `Observer` itself.
     using observer_type = std::unwrap_reference_t<Observer>;
 
     observed()
@@ -108,59 +109,70 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Extends a block of virtual memory in place: calls `extend` of the upstream. So a pool over
-    /// this layer can grow its chunks.
+    /// Calls `extend` of the upstream, so that a pool over this layer can grow its chunks: adds
+    /// `more` bytes with physical memory to the end of the block at `p`, which has `bytes` bytes.
+    /// Returns false, and changes nothing, if that is not possible.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.extend(p, bytes, more);
     }
-    /// Returns pages at the end of a block of virtual memory: calls `shrink` of the upstream.
+    /// Calls `shrink` of the upstream: shortens the block at `p` from `bytes` to `bytes - less`
+    /// bytes, and releases the physical memory of the pages that the block no longer occupies.
+    /// Returns the number of bytes released.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.shrink(p, bytes, less);
     }
-    /// Returns the size of a page of the upstream's virtual memory.
+    /// Returns the size in bytes of a page, the unit in which the upstream maps physical memory.
     [[nodiscard]] std::size_t page_size() const
         requires expandable_resource<Upstream>
     {
         return this->upstream_.page_size();
     }
-    /// Extends the addresses of a block without mapping memory to them: calls `widen` of the
-    /// upstream.
+    /// Calls `widen` of the upstream: adds `more` bytes of addresses without physical memory to the
+    /// end of the block at `p`, which has `bytes` bytes. Returns false, and changes nothing, if
+    /// that is not possible, for example because the addresses are in use.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.widen(p, bytes, more);
     }
-    /// Returns how many bytes of a range of addresses have memory: calls `mapped` of the upstream.
+    /// Calls `mapped` of the upstream: returns how many bytes of the range [q, q + n) have physical
+    /// memory.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.mapped(q, n);
     }
-    /// Maps new memory to the pages of a range of addresses that have none: calls `fill` of the
-    /// upstream.
+    /// Calls `fill` of the upstream: maps physical memory to each page without it that overlaps the
+    /// range [q, q + n). Returns false, and maps none, if that is not possible.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.fill(q, n);
     }
-    /// Unmaps the memory of a range of addresses: calls `drop` of the upstream.
+    /// Calls `drop` of the upstream: unmaps the physical memory of the pages that lie entirely in
+    /// the range [q, q + n). The addresses stay with the block; the contents are lost. Returns the
+    /// number of bytes unmapped. Does not wait for streams.
     std::size_t drop(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.drop(q, n);
     }
-    /// Maps the memory of free pages to other addresses: calls `remap` of the upstream.
+    /// Calls `remap` of the upstream: moves the physical memory of the pages that lie entirely in
+    /// [from, from + n) to the pages without it that overlap [to, to + m), until one of the two
+    /// ranges is exhausted. The contents are lost. Returns the number of bytes moved. Does not wait
+    /// for streams.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Returns the address to which the memory at `q` was moved, or null: calls `moved_to` of the
-    /// upstream.
+    /// Calls `moved_to` of the upstream: returns the page that now has the physical memory which
+    /// last backed the page of `q`. Returns null if `remap` has not moved that memory away, or if
+    /// it backs no page now.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {

@@ -25,7 +25,8 @@
 namespace vram {
 
 namespace detail {
-/// While this object exists, the calling thread is marked as running a retry policy of one layer.
+/// While this object exists, `is_in(layer)` returns true on the thread that created the object: the
+/// thread is running a retry policy of the layer at that address. Objects may be nested.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -143,8 +144,8 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns how often the layer has asked the upstream again because a retry policy returned
-    /// true.
+    /// Returns how often the layer has repeated a request to the upstream because a retry policy
+    /// returned true.
     [[nodiscard]] std::uint64_t retries() const noexcept {
         return std::atomic_ref{retries_}.load(std::memory_order_relaxed);
     }
@@ -157,7 +158,9 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The state of one request: the next retry policy, and the failed attempt to pass to it.
+    /// The state of one request that the upstream has refused. `failed` is the argument for the
+    /// next policy: size and alignment of the request, the number of calls of that policy for this
+    /// request, and the numbers of the last `out_of_memory`.
     struct progress {
         std::size_t    at = 0; ///< index of the retry policy to call next
         failed_attempt failed;
@@ -192,9 +195,9 @@ private:
         return nullptr;
     }
 
-    /// Calls the retry policies, from the current one on, until one returns true: the caller then
-    /// asks the upstream again. Returns false after the last policy, and for requests that a policy
-    /// makes.
+    /// Called after the upstream refused a request. Calls the retry policies, from the current one
+    /// on, until one returns true; then returns true, and the caller repeats the request. Returns
+    /// false if no policy returned true, or if a policy of this layer made the request.
     bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -219,8 +222,9 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // The policy is code of the program: tells the simulated platform that its calls are not
-        // made by a resource, also if a pool over the layer made the request.
+        // A policy is code of the program. So a simulated platform counts the waits and queries of
+        // the policy as order that the program relies on, not as internal order of a resource, also
+        // if a pool over this layer made the request.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

@@ -27,9 +27,11 @@ namespace vram {
 /// layer was created.
 struct counters {
     /// Requested bytes of blocks: allocated minus freed, the peak of that, and all allocated.
-    counter       bytes;
-    counter       blocks;       ///< blocks: live now, their peak, and the number of allocations
-    std::uint64_t refusals = 0; ///< number of requests that failed (by an exception or null)
+    counter bytes;
+    counter blocks; ///< blocks: live now, their peak, and the number of allocations
+    /// Number of requests of more than 0 bytes that failed, by an exception or by null. Calls of
+    /// `try_allocate_ready` are not counted.
+    std::uint64_t refusals = 0;
 
     friend bool operator==(counters const&, counters const&) = default;
 };
@@ -56,10 +58,11 @@ struct counters {
 ///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
 ///           Other functions that return counters take the locks of all threads.
 ///
-/// Values and totals are exact. A peak of one thread is exact. That of several threads is exact
-/// unless they had to compare their counters more than 256 times in a scope, because their sum was
-/// near the peak. Then it may be too low: for each thread by 1 MiB or 1/128 of the peak, whichever
-/// is more (64 blocks or 1/128). No peak is too high.
+/// Values and totals are exact. A peak is exact if one thread alone allocates and frees. With
+/// several threads it is exact until the threads have added up their counters 256 times since the
+/// last `push` or `pop`, which they do if the sum comes near the peak. Then it may be too low: for
+/// each thread by 1 MiB or 1/128 of the peak, whichever is more (64 blocks or 1/128). No peak is
+/// too high.
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
@@ -146,17 +149,18 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Begins a scope: its counters start from zero. Returns a number for `pop`, for scopes that do
-    /// not nest, such as those of several threads.
+    /// Begins a scope: its counters start from zero. Returns a number by which `pop` ends this
+    /// scope, for scopes that do not nest, such as those of several threads.
     std::uint64_t push() { return counts_.push(); }
-    /// Ends the open scope that began last and returns its counters.
+    /// Ends the open scope that began last and returns its counters. A scope must be open.
     counters pop() { return counts_.pop(); }
-    /// Ends the scope `scope_number`, even if later ones are open. Returns its counters.
+    /// Ends the open scope for which `push` returned `scope_number`, even if scopes that began
+    /// later are still open. Returns its counters.
     counters pop(std::uint64_t scope_number) { return counts_.pop(scope_number); }
 
     /// Returns the counters of the open scope that began last, or `overall()` if none is open.
     [[nodiscard]] counters now() const { return counts_.now(); }
-    /// Returns the counters until now of the scope for which `push` returned `scope_number`.
+    /// Returns the counters until now of the open scope for which `push` returned `scope_number`.
     [[nodiscard]] counters now(std::uint64_t scope_number) const {
         return counts_.now(scope_number);
     }

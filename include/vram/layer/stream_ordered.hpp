@@ -43,8 +43,8 @@ namespace vram {
 ///           waits for the stream, or, if that fails, for its device; the device of a destroyed
 ///           stream is taken to be that of the upstream. Each such failure is reported to the error
 ///           sink. Memory for which every wait failed is not returned, and is reported as a leak.
-/// Threads   Any number of threads may call concurrently. No lock is held during calls of the
-///           upstream or waits on the host.
+/// Threads   Any number of threads may call concurrently, if the upstream allows that. No lock is
+///           held during calls of the upstream or waits on the host.
 /// Streams   Any stream may use an allocated block without a wait.
 /// Cost      One event per free, and one query per stream with pending frees for each allocation.
 ///           No host allocation, unless more blocks are live than ever before or the stream of a
@@ -82,10 +82,12 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
-    /// Waits for the streams that use freed blocks, and returns these blocks to the upstream.
+    /// Returns all freed blocks to the upstream, after waits for their streams (not for graphs).
     ~stream_ordered() { finish(); }
 
-    /// Allocates a block of the upstream, which any stream may use. Returns null for 0 bytes.
+    /// Returns a new block of the upstream, which any stream may use at once; null for 0 bytes.
+    /// First returns freed blocks that no stream uses any more to the upstream, unless `s` is being
+    /// captured. Throws `out_of_memory` if the upstream refuses even after waits for freed blocks.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {
@@ -140,7 +142,8 @@ public:
         return held.keep(p);
     }
 
-    /// Frees a block that the stream `s` used last. Does not wait, unless no event can be recorded.
+    /// Frees a block that the stream `s` used last: the upstream gets the block once the stream's
+    /// work is complete. The host waits for `s` only if recording an event fails.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
@@ -180,42 +183,40 @@ public:
         giving()(p, bytes, alignment, at);
     }
 
-    /// Returns the freed blocks that no stream uses any more to the upstream, then trims the
-    /// upstream. The host waits only for blocks without an event, by a wait for their device: if
-    /// the stream was destroyed, is the default stream of another thread, or no event could be
-    /// recorded on it. Such a wait may end captures on that device. Blocks of a stream that is
-    /// known to be captured are kept. Returns the bytes that the upstream released, or, if they are
-    /// more, those that this layer returned to it.
+    /// Returns the freed blocks that no stream uses any more to the upstream, then calls its
+    /// `trim(keep)`. If no event can be recorded on the stream of a block (for example because the
+    /// stream was destroyed), the host waits for the device, which may break captures there. It
+    /// never waits for events or captured streams. Returns the bytes that this layer returned, or
+    /// those that the upstream released, whichever is more.
     std::size_t trim(std::size_t keep = 0) {
         auto const        seen  = this->seen();
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // Not the sum: the upstream may have released the blocks that this layer returned.
+            // Not the sum: the upstream may have released the very blocks counted in `here`.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
     }
 
-    /// Announces that the stream is about to be destroyed: records an event behind its frees that
-    /// have none. If the stream is being captured, no event is recorded, and it must not be
-    /// destroyed.
+    /// Announces that the stream `s` is about to be destroyed: records an event behind frees on `s`
+    /// that have none. If `s` is being captured, records none, and `s` must not be destroyed yet.
     void retire(stream s) {
         resource_call const own;
         books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// States that no captured graph that used this memory will run again. Blocks that were freed
-    /// during captures are returned to the upstream.
+    /// The caller guarantees that no captured graph with memory of this layer runs or will run
+    /// again. Blocks that were freed during captures are returned to the upstream without a wait.
     void forget_captures() {
         resource_call const own;
         books_.release_captured(giving());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
-    /// Returns the usage of this layer, without that of the upstream. `pending` is the bytes of
-    /// freed blocks that were not yet returned to it, `waits` the number of waits of the host.
+    /// Returns the usage of this layer alone. `pending` is the bytes of freed blocks that are not
+    /// yet returned to the upstream, `waits` the number of host waits, except in `deallocate`.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
@@ -244,7 +245,8 @@ private:
         };
     }
 
-    /// Counts the block at `p`, which the upstream has allocated, as live. Returns `p`.
+    /// Called after the upstream has allocated the `bytes` bytes at `p`. Notifies the observers,
+    /// and counts the block as live in place of the request in progress `held`. Returns `p`.
     void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
         seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
         return held.keep(p);
@@ -277,9 +279,8 @@ private:
         });
     }
 
-    /// Completes the numbers of an `out_of_memory` exception that the upstream threw: the stream
-    /// that requested the memory, by its id, and the live and reserved bytes of this layer. Values
-    /// that the upstream has set stay.
+    /// Sets those `numbers` of an `out_of_memory` of the upstream that are 0: the id of the stream
+    /// that requested the memory, and the live and reserved bytes of this layer.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

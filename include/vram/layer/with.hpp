@@ -15,7 +15,8 @@ namespace detail {
 /// A tuple: values in the order of their types. nvcc compiles it faster than `std::tuple`.
 template <class... Values>
 struct values_of {
-    /// Returns `call(before..., values...)`, here for a tuple without values.
+    /// Calls `call` with the arguments `before`, followed by the values of the tuple (here none),
+    /// and returns the result of `call`.
     template <class Call, class... Before>
     decltype(auto) pass_to(Call const& call, Before&... before) {
         return call(before...);
@@ -36,10 +37,10 @@ struct values_of<First, Rest...> {
     values_of<Rest...> rest;
 };
 
-/// The arguments of a layer before its upstream is known. `Layer` is the class template, `More`
-/// are its type arguments after the upstream. `upstream | made` (an object of `made_of`) creates
-/// the layer `Layer<Upstream, More...>`, also if the upstream is itself a `Layer` (class template
-/// argument deduction would then copy the upstream instead of adding a layer).
+/// `pending_layer_of<Layer, More...>::made_of<Args...>` stores the constructor arguments of a layer
+/// until its upstream is known. If `made` is such an object, `upstream | made` creates the layer
+/// `Layer<Upstream, More...>` from the upstream and the arguments. The type is written out because
+/// `Layer{upstream}` would copy an upstream that is itself a `Layer`, instead of adding a layer.
 template <template <class...> class Layer, class... More>
 struct pending_layer_of {
     template <class... Args>
@@ -55,8 +56,9 @@ struct pending_layer_of {
     };
 };
 
-/// The type of a layer without its upstream, if the upstream is the only type argument of `Layer`.
-/// `Args` are the types of the constructor's other arguments.
+/// The type of an object that stores the constructor arguments (of the types `Args`) of a layer
+/// until `upstream | object` creates the layer `Layer<Upstream>`. For a class template `Layer` with
+/// no other type argument than the upstream.
 template <template <class...> class Layer, class... Args>
 using pending_layer = typename pending_layer_of<Layer>::template made_of<Args...>;
 
