@@ -210,7 +210,8 @@ public:
     /// upstream. Returns the larger of two numbers: the bytes returned to the upstream, and those
     /// that the upstream returned.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
-    /// Trims the upstream without a wait; chunks of this resource are kept. Returns its result.
+    /// Trims the upstream without a wait, and returns the bytes that the upstream returned. The
+    /// chunks of this resource are kept.
     std::size_t trim_no_wait()
         requires promptly_trimmable_resource<Upstream>
     {

@@ -207,7 +207,7 @@ public:
         resource_call const own;
         return core_.trim_no_wait();
     }
-    /// Returns `bytes` rounded up to a multiple of 256.
+    /// Returns the block size for a request of `bytes` bytes: rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
@@ -232,7 +232,7 @@ public:
     {
         return core_.upstream().device();
     }
-    /// Returns the observer that the pool notifies: that of the upstream.
+    /// Returns the observer of the upstream, which is also notified of the events of this pool.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {

@@ -159,7 +159,7 @@ public:
         }
     }
 
-    /// Returns the size of every block.
+    /// Returns the size of a block: that of the constructor, rounded up to a multiple of 256.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
     /// Returns the size of a block. If `bytes` is 0, or more than the size of a block, returns
     /// `bytes`.

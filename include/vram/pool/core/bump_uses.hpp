@@ -115,8 +115,11 @@ public:
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Returns the pending use (by a stream) of blocks that are unwound. Its epoch (part of the
-    /// stream's work) is 0 if no stream may still use the blocks. May wait for devices.
+    /// Called if blocks with the use `u` are unwound (freed). Returns the pending use that remains:
+    /// the stream, and the epoch (part of its work) until which it may access the memory, or epoch
+    /// 0 if no stream may. If the timeline (record) of the stream serves another stream by now, the
+    /// host waits for the devices. If that fails, or the former stream is being captured, the
+    /// memory is kept until `forget_captures`.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
@@ -201,8 +204,10 @@ private:
         return false;
     }
 
-    /// Returns a record that all work which the stream has now may access freed memory. The
-    /// addresses in it are 0, for the caller to set. The stream may belong to another thread.
+    /// Returns a pending use of freed memory by the stream of `its`, for all work that the stream
+    /// has now. Its epoch (part of the stream's work) is the current one, behind which no event is
+    /// recorded yet; or `tag::captured`, if captures are tracked and the stream is being captured.
+    /// The caller sets the addresses, which are 0. The stream may belong to another thread.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

@@ -18,10 +18,10 @@
 namespace vram {
 namespace detail {
 
-/// Allocates chunks from an upstream, never more than `limit()` bytes in total, and counts them.
+/// Allocates chunks from an upstream, and counts them: at most `limit()` bytes are reserved.
 /// The owner (a pool) passes its upstream, and the lock that protects its records and this object.
-/// The upstream is called without the lock. A chunk counts against the limit from the request on,
-/// and until it was returned to the upstream.
+/// The upstream is called without the lock. A chunk counts against the limit from the request on
+/// (in `grow_ready` once it is allocated), and until it was returned to the upstream.
 ///
 /// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
 ///           because host memory cannot be allocated, is returned to the upstream.
@@ -42,8 +42,8 @@ public:
     }
     ~chunk_budget() = default;
 
-    /// The usage of the owner, a pool. The budget maintains `reserved`, `peak_reserved` and
-    /// `upstream`.
+    /// The usage of the owner, a pool. The budget updates `reserved`, `peak_reserved` and
+    /// `upstream` (the number of calls of the upstream). The owner updates the other members.
     memory_usage usage;
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.

@@ -122,10 +122,11 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Corrects `figures`, the sums of the figures of all shards (pools of the arena). Sets the
-    /// reserved bytes and their peak. Raises `peak_live` to the value set by `raise_peaks`. Limits
-    /// `past_peak` (the peak of live bytes before the last reset) to the most bytes ever reserved.
-    /// Adds the number of calls of `reset_peaks` and `raise_peaks` to `restarts`.
+    /// Completes `figures`, the sums of the usage of all shards (pools of the arena). Sets
+    /// `reserved` and `peak_reserved`, which this object counts. Raises `peak_live` to the value
+    /// that `raise_peaks` has stored. Limits `past_peak`, an upper bound of the live bytes before
+    /// the last reset, to the most bytes ever reserved. Adds the number of calls of `reset_peaks`
+    /// and `raise_peaks` to `restarts`.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;

@@ -136,7 +136,8 @@ private:
         /// Table that was replaced by this one; other threads may still read it.
         table* older;
     };
-    /// A change of the map. The version counter is odd as long as this object exists.
+    /// A change of the map in progress. As long as this object exists, the version counter is odd,
+    /// so that readers without a lock notice the change and try again.
     struct change {
         std::atomic<std::uint64_t>& version;
         std::uint64_t const         before;

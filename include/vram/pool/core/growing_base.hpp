@@ -202,8 +202,9 @@ protected:
         return here;
     }
 
-    /// Returns the total and free memory of the upstream's device. If the upstream has no `device`,
-    /// uses the device of the stream `on`, or, if `on` is null, the current device.
+    /// Returns the total and free memory of the upstream's device. If the upstream has no device
+    /// that is always known, uses the device of the stream `on`. If `on` is null as well, uses the
+    /// device that the upstream knows now, or else the current device.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());

@@ -74,7 +74,7 @@ public:
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
-    /// Returns the chunks to the upstream, then takes over those of `other`.
+    /// Returns all chunks to the upstream, then takes over the upstream and the chunks of `other`.
     monotonic_core& operator=(monotonic_core&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {

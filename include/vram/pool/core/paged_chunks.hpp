@@ -205,10 +205,11 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` with `widen(bytes)`, which returns the number of bytes added, or 0.
-    /// If `more`, tries the size that the growth policy wants, then smaller sizes down to `m.by`.
-    /// Otherwise tries only `m.by`. Releases the lock during the calls. If a call throws, the chunk
-    /// is unchanged, and the exception is rethrown.
+    /// Extends the chunk of `m` and returns the number of bytes added, or 0 if no attempt succeeds.
+    /// An attempt is a call of `widen(bytes)`, which returns the bytes added, or 0. If `more`,
+    /// tries the size that the growth policy wants, then smaller sizes down to `m.by`. Otherwise
+    /// tries only `m.by`. Releases the lock during the calls. If a call throws, the chunk is
+    /// unchanged, and the exception is rethrown.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {

@@ -69,7 +69,8 @@ public:
                 return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
-            if (place.where == nullptr) { break; } // a stream that is being captured must not wait
+            // No block is ready, and a stream that is being captured must not wait.
+            if (place.where == nullptr) { break; }
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
             candidates   found{this->cache_, this->arbiter_, nullptr, heap, r};

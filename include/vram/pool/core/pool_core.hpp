@@ -258,9 +258,9 @@ private:
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// The last attempt: allocates a chunk of the size of the request, and the request from it. If
-    /// the limit refuses the chunk, throws `out_of_memory`. If the upstream refuses the chunk,
-    /// rethrows the upstream's exception. An `out_of_memory` gets the pool's numbers.
+    /// The last attempt: allocates a chunk of the size of the request, and the request from it.
+    /// Throws `out_of_memory` if the limit refuses the chunk, or if no chunk can be so large. If
+    /// the upstream refuses, rethrows its exception. An `out_of_memory` gets the pool's numbers.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},

@@ -202,11 +202,12 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns idle chunks (without a live block) before the pool reserves more than ever before
-    /// and more than 9/8 of the peak of live bytes. Otherwise chunks of sizes that a program needed
-    /// only once would accumulate. (Without the eighth, a program that repeats itself would return
-    /// and allocate the same chunks each time.) Chunks that a stream still uses are kept, because
-    /// this function does not wait.
+    /// Called before the pool reserves `size` more bytes. If the reserved bytes would then exceed
+    /// both their highest number so far and 9/8 of the peak of live bytes, first returns idle
+    /// chunks (without a live block) to the upstream, until that highest number is kept. Otherwise
+    /// chunks of sizes that a program needed only once would accumulate. (Without the eighth, a
+    /// program that repeats itself would return and allocate the same chunks each time.) Never
+    /// waits: makes at most `tries` attempts, and keeps chunks that a stream still uses.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }

@@ -151,8 +151,10 @@ private:
         }
     };
 
-    /// Slow path of taking a cached block: the list with the index `i`, for this size, is empty or
-    /// its first block does not fit. Tries the first block of the next list that is not empty.
+    /// Slow path of `take`: the list with the index `i`, for this size, is empty or its first block
+    /// is too small. Removes and returns the first block of the next list that is not empty, if
+    /// that block is `usable` and exceeds the request by at most an eighth and `slack` bytes.
+    /// Otherwise returns null.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

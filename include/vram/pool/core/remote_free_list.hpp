@@ -82,7 +82,8 @@ public:
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
-        // Keeps the handles of the streams valid until the last of their frees was processed.
+        // The holds of the streams of all queued frees: they keep the handles of the streams valid
+        // until the last of the frees was processed.
         heap_array<hold> held;
         std::size_t      count = 0;
         do {
@@ -127,9 +128,11 @@ private:
     /// For each stream of a queued free, a hold: a reference that keeps the handle valid after the
     /// owner has destroyed the stream.
     heap_array<hold> holds_;
-    stream           newest_{}; ///< the stream whose handle was kept valid last
-    std::size_t      first_ = 0;
-    std::size_t      count_ = 0;
+    /// The stream whose hold (a share that keeps its handle valid) was stored last: while `holds_`
+    /// has elements, further frees on that stream need no hold.
+    stream      newest_{};
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
 
     /// True if the queue may contain frees. It has a cache line for itself, because other threads
     /// write it and the owner reads it.

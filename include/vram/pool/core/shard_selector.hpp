@@ -21,7 +21,7 @@ namespace detail {
 /// the call.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If the id of a stream cannot be queried (in a
-///           capture), any shard is selected.
+///           capture), shard 0 is selected, which is as correct as any other.
 /// Threads   Any number of threads may call concurrently. No other thread may use an object that
 ///           is moved.
 /// Cost      A few instructions; by stream, the cost of `stream_affinity`.

@@ -242,7 +242,8 @@ private:
     }
     /// Allocates a block that the stream may use without a wait. If every free block needs one,
     /// allocates a chunk that the upstream has ready for the stream, and a block of it. Returns
-    /// null if there is neither, or if the upstream has no `try_allocate_ready`.
+    /// null if there is no such chunk, if no block is free, if the request has no stream, or if the
+    /// upstream has no `try_allocate_ready`.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

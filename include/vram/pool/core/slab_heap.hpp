@@ -290,7 +290,7 @@ private:
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
     chunk*              with_clean_ = nullptr;
-    /// List of the blocks that `quarantine` has freed: no stream can allocate them.
+    /// Blocks that `quarantine` has freed: no stream can allocate them until `forget_captures`.
     entry*      quarantined_ = nullptr;
     std::size_t total_       = 0;
     std::size_t live_        = 0;

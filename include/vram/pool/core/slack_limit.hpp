@@ -14,9 +14,10 @@ namespace vram {
 namespace detail {
 
 /// The limit of `pool_options::slack`: the share by which the reserved bytes of a pool may exceed
-/// its peak of live bytes. Above the limit, the pool reserves no new memory if it can share free
-/// pages: it maps their memory to a second address. `Core` is the `pool_core`, whose lock must be
-/// held except for `applies` and `query_device`.
+/// its peak of live bytes. Computes how much of the memory for a request exceeds the limit
+/// (`excess`). For that much, the pool shares free pages, if it has some: it maps their physical
+/// memory to a second address, and reserves no new memory. `Core` is the `pool_core`, whose lock
+/// must be held except for `applies` (true if there is a limit) and `query_device`.
 ///
 /// Failure   None. If the memory size of the device is not known, no pages are shared.
 /// Threads   One thread at a time, except for `applies` and `query_device`.
@@ -53,9 +54,10 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // If memory of free pages is shared (mapped to further addresses), a program with ever new
-        // sizes would need ever more addresses. So no memory is shared once the reserved addresses
-        // exceed a multiple of the peak, or the device's memory.
+        // Sharing pages (mapping the memory of free pages to further addresses) needs new
+        // addresses, and ever more of them if a program requests ever new sizes. So no page is
+        // shared once the reserved addresses exceed `most_addresses` times the peak of live bytes,
+        // or the size of the device's memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);

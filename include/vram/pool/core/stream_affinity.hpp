@@ -27,7 +27,9 @@ namespace detail {
 ///           streams that were not forgotten, all assignments start again.
 class stream_affinity {
 public:
-    static constexpr std::size_t most = 256; ///< largest number of streams that are remembered
+    /// Largest number of streams with an assigned seat (shard index). Before one more is added, all
+    /// assignments are forgotten.
+    static constexpr std::size_t most = 256;
 
     /// Creates an empty object, to which another one must be assigned before use.
     stream_affinity() = default;

@@ -24,19 +24,22 @@ namespace detail {
 /// after queries of other streams, memory that is ready after one wait. Also records the last use
 /// of freed memory. It contains all rules for streams that are being captured:
 ///
-/// - Such a stream neither waits nor queries. It takes memory that was freed during its captures,
+/// - Such a stream neither waits nor queries. It gets memory that it freed during its own captures,
 ///   and memory without pending uses (which no stream may still access).
-/// - Such a stream cannot be waited for if it freed memory after its last event. If captures are
-///   tracked (`graphs` or `event_policy::eager`), frees during a capture are marked as such, so the
-///   others came before it: the search goes on without their memory. Otherwise the memory may
-///   belong to the graph, and is graph-retained (kept for the graph until `forget_captures`).
+/// - Memory that such a stream freed after its last event cannot be waited for. If captures are
+///   tracked (`graphs` or `event_policy::eager`), each free during a capture is marked. Memory of
+///   an unmarked free, which was made before the capture, is left out until the next search. If
+///   captures are not tracked, the memory may belong to the graph, and is graph-retained (kept for
+///   the graph until `forget_captures`).
 ///
 /// A heap passes its free memory as an object with these functions. `place` is a candidate:
 ///
 ///     find(price)              returns the best place, with its block `where` and its `cost`
-///     query()                  called before the first wait; returns true to search again
+///     query()                  called once, before the first wait: may query events to find
+///                              ready memory; returns true to search again
 ///     uses(place)              returns the pending uses of the place
-///     take(place, captured)    allocates the place, and returns the block
+///     take(place, captured)    allocates the place, and returns the block; `captured`: the graph
+///                              of the stream that asks may use it
 ///     reserve(place)           reserves the place while the host waits, and returns the block
 ///     uses_of(block)           returns the pending uses of a reserved block
 ///     accept(block)            allocates a reserved block without pending uses, and returns it
@@ -82,9 +85,10 @@ public:
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory for a stream, or for the host. If all suitable memory needs a wait, the
-    /// stream (or the host) waits; but if `must_wait` is not null, sets `*must_wait` to true and
-    /// returns null instead. Returns null if no memory is available, not even after a wait.
+    /// Allocates memory of `candidates`, the free memory of a heap, for a stream or for the host.
+    /// If all suitable memory needs a wait, makes the stream wait, or the host, which unlocks
+    /// `held` during the wait. If `must_wait` is not null, sets `*must_wait` to true and returns
+    /// null instead of waiting. Returns null if no memory is available, not even after a wait.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
@@ -146,10 +150,11 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`, which may still access freed memory. Stops at
-    /// a stream that is being captured. The memory that this stream freed since its last event then
-    /// becomes unavailable or, if captures are not tracked (neither by `graphs` nor by
-    /// `event_policy::eager`), `retain(timeline)` keeps that memory for the captured graph.
+    /// Makes the host wait for the streams in `held`, which may still access freed memory. `lock`
+    /// is unlocked during the wait. Stops at a stream that is being captured: the memory that this
+    /// stream freed since its last event is unavailable to all other streams until the next search
+    /// for memory. If captures are not tracked (neither by `graphs` nor by `event_policy::eager`),
+    /// `retain(timeline)` keeps that memory for the captured graph instead.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -186,7 +191,8 @@ public:
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
     /// Records the last use of a block as `record_free` does, for a free that another thread
-    /// queued. The stream is not queried, because the other thread may be capturing it.
+    /// queued. The stream is not queried, because that thread may be capturing it. If the id of the
+    /// stream is not known from an earlier call, the host waits for the devices instead.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {

@@ -110,9 +110,9 @@ public:
         return hand_out(c, c.begin(), r, mine, in_graph);
     }
 
-    /// The result of freeing a block.
+    /// The result of `give`, which frees a block.
     enum class freed {
-        done,
+        done,     ///< the block counts as free
         no_block, ///< there is no such block, and nothing has changed
         /// The block stays live, because the stream on which it was freed may still use it, and
         /// this could be neither recorded nor waited for.

@@ -132,8 +132,8 @@ public:
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
         // The use could not be recorded, so the block stays live.
         if (how == freed::lost) { return true; }
-        // A block that was cached and reused still has the use recorded when it was cached. No
-        // stream uses it now, so that use is dropped, unless graphs retain parts of the block.
+        // A block from the cache still has the pending use of its free before that. No stream uses
+        // the block now, so the use is dropped, but not `several`: parts that graphs retain.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -340,8 +340,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Coalesces all free blocks of a heap. Queries the streams first. Does nothing during a
-    /// capture.
+    /// Queries all streams, then coalesces all free blocks of `heap`. Does nothing if the stream of
+    /// the request `r` is being captured, because CUDA forbids the queries then.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();

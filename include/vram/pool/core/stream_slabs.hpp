@@ -66,7 +66,8 @@ public:
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // Graphs of two streams may use the block, so no stream can reuse it.
+                // Graphs of two streams may use the block: no stream can allocate it until
+                // `forget_captures`.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
