@@ -31,8 +31,9 @@ struct file_options {
         create, ///< creates a file or empties an existing one, for reading and writing
     };
     mode use = mode::read;
-    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if the file system allows it,
-    /// and offset, memory and size are aligned (`file::direct_alignment`).
+    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if the file system allows it.
+    /// This concerns the part of a call of which offset, memory address and size are multiples of
+    /// `file::direct_alignment`; the rest of the call goes through the page cache.
     bool direct = false;
 };
 
