@@ -97,8 +97,8 @@ public:
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
-    /// Waits for the streams that may still use the memory, and returns every chunk to the
-    /// upstream.
+    /// Makes the host wait for the streams that may still use the memory, and returns every chunk
+    /// to the upstream. Live blocks are freed without a report.
     ~monotonic() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.

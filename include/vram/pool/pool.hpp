@@ -86,7 +86,7 @@ public:
         return *this;
     }
     /// Moves a pool that no other thread is using and that no handle (`resource_ref`) refers to.
-    /// Live memory keeps its address.
+    /// Live memory keeps its address, and is freed through the new pool.
     pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

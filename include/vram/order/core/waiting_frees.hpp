@@ -78,8 +78,8 @@ public:
     }
 
     /// Records an event behind the frees on `s` that have none, so that the stream may be
-    /// destroyed. If the stream is being captured, no event is recorded, and the stream must not be
-    /// destroyed.
+    /// destroyed. If the stream is being captured, or if recording fails (which is reported), there
+    /// is no event, and the stream must not be destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// Ends the records of streams that the platform has announced as destroyed. Records an event

@@ -39,7 +39,8 @@ public:
         b->apart       = apart_;
         return b;
     }
-    /// Removes the descriptor of a block that is the only one of its chunk.
+    /// Adds a descriptor to the unused ones. Its block must be the only one of a chunk, so that no
+    /// neighbour has a link to it.
     void put_back(block* only) noexcept { nodes_.put_back(only); }
 
     /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`

@@ -36,7 +36,7 @@ public:
     /// stream gets later may still use the blocks.
     static constexpr std::uint64_t running = 0;
 
-    /// A stream, its id, and its index (slot).
+    /// A stream, its id, and its index (slot) in the table of timelines (records of streams).
     struct user {
         Stream        stream;
         std::uint64_t id;

@@ -141,7 +141,8 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // `std::bad_alloc`: this resource or the upstream had no host memory for a record.
+            // Here or in the upstream, host memory for a record was lacking. That is no error: the
+            // caller can wait for other memory instead.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }

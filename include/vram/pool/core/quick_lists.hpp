@@ -106,8 +106,8 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists. A stream uses the set `slot % ways`, so that streams that take
-    /// turns find their own blocks.
+    /// Number of sets of lists. A stream uses the set `slot % ways`. `take` looks only at the first
+    /// block of a list: in one set, streams that take turns would hide each other's blocks.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");

@@ -77,8 +77,8 @@ public:
         }
         return false;
     }
-    /// Removes all queued frees, oldest first, and calls `take(free)` for each, without the lock.
-    /// The order matters: of two frees of one block, the second is a double free.
+    /// Removes all queued frees, oldest first, and calls `take(free)` for each, with the queue's
+    /// lock released. The order matters: of two frees of one block, the second is a double free.
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
