@@ -209,12 +209,15 @@ public:
     /// for streams that may still use the chunks. Returns the larger of two numbers: the bytes
     /// returned to the upstream, and those that the upstream returned.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
-    /// Returns the size of the block for a request of `bytes` bytes: rounded up as by a `pool`.
+    /// Returns the bytes that a block takes for a request of `bytes`: rounded up to a multiple of
+    /// 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
+    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t` (see
+    /// `pool`). Every shard (pool of the arena) records an event behind the frees on `s`, so that
+    /// other streams can reuse the memory later. The host waits only if no event can be recorded.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });

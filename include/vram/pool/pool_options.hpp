@@ -45,7 +45,8 @@ struct pool_options {
 };
 
 namespace detail {
-/// Checks that `remap` and `slack` are not set for a pool over memory that has no pages to move.
+/// Checks that `remap` and `slack` are not set for a pool over memory that has no pages to move. If
+/// one is set, the contract is broken, with the message `what`: the program ends (see `expects`).
 constexpr void expect_no_page_options(pool_options const& o, char const* what) {
     expects(!o.remap && !(o.slack < std::numeric_limits<double>::infinity()), what);
 }

@@ -62,8 +62,8 @@ struct block_candidates {
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Returns false: this search does not query all streams. The pool queries all streams if a
-    /// request fails.
+    /// Called by `stream_arbiter` before the first wait. Returns false, which means no second
+    /// search: the pool queries all streams and searches again itself if a request fails.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);

@@ -265,8 +265,8 @@ public:
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Marks the wanted pages in the run that have physical memory as granted: their memory may be
-    /// moved to the request that wants it.
+    /// Called for pages of free blocks. Marks those that a request wants and that have physical
+    /// memory as granted: the memory may be moved to that request.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });

@@ -212,8 +212,8 @@ public:
     }
 
 private:
-    /// Notifies the observers of an event `kind` for pages in the run, in order, up to `bytes` in
-    /// total: for the pages that have memory (`mapped`), or for those that have none.
+    /// Sends the observers one event `kind` for each page in the run that has memory (if `mapped`),
+    /// or for each that has none (if not), in order, for at most `bytes` in total.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {

@@ -57,7 +57,8 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        // Pages at the ends of chunks are taken first, because they are needed least.
+        // Takes the memory of up to `others` pages of any free blocks. Blocks at the ends of chunks
+        // come first: a pool places blocks there last.
         if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
@@ -256,8 +257,9 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of any free pages that no stream uses to those pages of `target()` that have
-    /// none, as much as is needed and found.
+    /// Moves memory of free pages that no stream uses, in the heap for blocks of this size, to
+    /// those pages of `target()` that have none, until all have some or no such free page is left.
+    /// The lock `held` is released during the calls of the driver.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {

@@ -86,8 +86,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if it is known that no stream uses the memory that the block's pages had
-                // before.
+                // True if new memory may be mapped to the block's pages: no stream can still access
+                // their previous memory through these addresses.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -99,16 +99,16 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // Some pages got no new memory: the limit or the driver refused it, or memory of
-                // the block was moved to other pages. With `pool_options::slack`, memory of free
-                // pages is used instead.
+                // Some pages have no memory yet: the limit or the driver refused new memory, or
+                // their own was moved. With `pool_options::slack`, except during a capture, memory
+                // of free pages is mapped to them.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
     /// Allocates a small block in a gap between large ones. Returns null if there is no such gap,
-    /// or with `remap`: memory of gaps is then moved to other addresses anyway.
+    /// and always with `remap`, which maps the pages of gaps to the addresses of other requests.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
@@ -175,7 +175,7 @@ public:
                     pages_.book.set(pages_.run_at(at, n), false);
                     core.budget_.release(gone);
                 } else {
-                    // Some pages were not unmapped, so the table of pages is corrected.
+                    // Another number of bytes was unmapped: queries the pages to correct the table.
                     pages_.resync_page_table(core, {{at, n}}, held);
                 }
                 core.heap_.give_again(b, pages_.lacks(*b));
@@ -274,9 +274,9 @@ private:
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
     /// Reserves a free block for the request; its pages may lack memory. If there is none, first
-    /// extends a chunk at its end: by the size that the growth policy wants if `more`, else by the
-    /// bytes needed. Returns null if that fails. If `more`, and the block lies at the end of the
-    /// extended chunk, sets `until` to the end of the chunk: memory may be mapped up to there.
+    /// extends a chunk at its end (the lock is released): by the growth policy's size if `more`, else
+    /// by the bytes needed. Returns null if that fails. If `more`, and the block lies
+    /// at the chunk's new end, sets `until` to that end: memory may be mapped up to there.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -316,9 +316,9 @@ private:
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // If another thread freed a better block while the lock was released, `b` may not lie at
-        // the end of this chunk, and `until` stays 0. `b->after` exists, because a chunk ends with
-        // a free block, which may be empty.
+        // `until` stays 0 if `b` is not at the end of the extended chunk: another thread may have
+        // freed a better block while the lock was released. Then only pages of `b` get memory.
+        // `b->after` exists, because a chunk ends with a free block, which may be empty.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
@@ -371,8 +371,8 @@ private:
     /// previous memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the lowest address in a block from which on every page has or can get physical
-    /// memory, or the end of the block.
+    /// Returns the lowest address in a block from which on all pages have or can get memory, or the
+    /// block's end. Moved memory cannot come back if it is in use, nor during a capture.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;

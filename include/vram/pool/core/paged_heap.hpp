@@ -138,9 +138,9 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if a free block may contain a whole page once all streams are done, in the heap
-    /// (small or large blocks) for requests of `bytes`. Otherwise a wait for the streams is
-    /// useless.
+    /// Returns true if a free block, in the heap (small or large blocks) for requests of `bytes`,
+    /// may contain a whole page once all streams are done. Only the memory of whole pages can be
+    /// mapped elsewhere, so if the result is false, a wait for the streams would find no memory.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);

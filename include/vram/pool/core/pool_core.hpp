@@ -25,10 +25,10 @@
 namespace vram {
 namespace detail {
 
-/// The implementation of `pool`, whose comments describe the functions for users: a heap of blocks
-/// in chunks from the upstream, with a lock, a limit and a growth policy. The other functions are
-/// for the shards of an `arena`, and for `paged_chunks` and `pool_growth`, which get the core as an
-/// argument.
+/// The implementation of `pool`, which documents the functions for users: a heap of blocks in
+/// chunks from the upstream, with a lock, a limit and a growth policy. Members that `pool` does not
+/// have are public for `arena_shard`, `paged_chunks` and `pool_growth`, which work on a
+/// `pool_core`.
 ///
 /// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
 ///           called with the lock held.

@@ -112,9 +112,9 @@ private:
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// A set of lists by size, with a bitmap of those that may contain blocks. Blocks are linked by
-    /// their member `previous` alone; their member `next` links them in the table of blocks by
-    /// address, in which cached blocks remain.
+    /// One of the four sets of lists by size (a stream uses the set `slot % ways`), with a bitmap
+    /// of the lists that may contain blocks. A list links its blocks by their member `previous`
+    /// alone: their member `next` links them in the table of live and cached blocks by address.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};
@@ -130,8 +130,8 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // The bit of an empty list is cleared here, not when the last block of the list is
-                // taken.
+                // The bit of an empty list is cleared during a search, because the fast path of
+                // `take` does not clear the bit when it takes the last block of the list.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }

@@ -62,8 +62,9 @@ public:
     }
     /// Returns true if the queue may contain frees. Cost: one load.
     [[nodiscard]] bool any() const noexcept { return maybe_any_.load(std::memory_order_relaxed); }
-    /// Removes the oldest free of the block at `p` from the queue, and copies it to `out`. Returns
-    /// false if there is none. Cost: the lock, and a walk over the queue.
+    /// Removes from the queue the oldest free of the block at `p`, and copies it to `out`. There
+    /// may be several, if the program has freed the block twice. Returns false if there is none.
+    /// Cost: the lock, and a walk over the queue.
     [[nodiscard]] bool remove(void const* p, remote_free& out) noexcept {
         auto const held = lock_.hold();
         for (std::size_t i = 0; i != count_; ++i) {

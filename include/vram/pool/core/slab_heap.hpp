@@ -84,8 +84,8 @@ public:
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    /// Allocates the newest block that is retained for graphs captured on the stream with the index
-    /// `slot`, for a graph of that stream. Returns null if there is none.
+    /// Allocates, for a stream that is being captured and has the index `slot`, the block that was
+    /// retained last for graphs of this stream. Returns null if there is none.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
@@ -167,8 +167,8 @@ public:
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block that a graph captured on the stream with the index `slot` uses. Only
-    /// later captures of that stream can allocate the block, until `forget_captures`.
+    /// Frees a live block that a graph captured on the stream with the index `slot` uses. Only that
+    /// stream, and only during a capture, can allocate the block until `forget_captures`.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);

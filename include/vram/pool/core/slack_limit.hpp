@@ -28,8 +28,9 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory of the request's device. Returns 0 if this size is not needed, or
-    /// if the query fails: free pages then get no second address.
+    /// Returns the total memory of the request's device. Returns 0, without a query, if `remap` is
+    /// set or `slack` is infinite, and also if the query fails: the memory of free pages is then
+    /// not mapped to second addresses.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -66,8 +67,8 @@ public:
     }
 
 private:
-    /// If the reserved address space in bytes exceeds the peak of live bytes times this number, no
-    /// more pages are shared: free pages get no second address.
+    /// No further memory of free pages is mapped to second addresses once the reserved address
+    /// space exceeds the peak of live bytes times this number.
     static constexpr std::size_t most_addresses = 6;
 
     /// Returns the number of reserved bytes up to which sharing pages between addresses is not

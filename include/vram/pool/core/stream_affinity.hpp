@@ -49,8 +49,8 @@ public:
             if (here == 0) { return assign(key); }
         }
     }
-    /// Forgets a stream that is about to be destroyed. Its seat (shard index) counts one stream
-    /// less.
+    /// Removes the stream with this key, which is about to be destroyed: its seat (shard index)
+    /// counts one stream less. Does nothing if the table does not contain the key.
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -110,8 +110,8 @@ private:
     std::size_t assign(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // The caller's search without the lock may have missed the key, if another thread was
-        // adding it.
+        // Another thread may have added the key since the caller's search without the lock. The
+        // stream then has a seat (shard index) already.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

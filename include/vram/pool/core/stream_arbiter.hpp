@@ -122,9 +122,10 @@ public:
         }
     }
     /// Makes the stream of `mine` (null: the host) wait for the streams that may still access the
-    /// memory at `place`, then allocates that memory. Returns null if one of those streams is being
-    /// captured: the memory that the captured stream freed is then unavailable, or is kept for the
-    /// graph.
+    /// memory at `place`, then allocates that memory. If one of those streams is being captured,
+    /// returns null: the memory that the captured stream has freed becomes unavailable until the
+    /// next request if captures are tracked (`graphs` or `event_policy::eager`), and until
+    /// `forget_captures` if not.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {

@@ -79,8 +79,8 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                // The request's stream is being captured and must not wait: searches again for
-                // memory that needs no wait.
+                // The request's stream is being captured and must not wait: the loop starts again,
+                // and accepts only memory that needs no wait (`captured`).
                 captured = true;
                 continue;
             }
@@ -88,7 +88,8 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // The search is repeated, because other threads may have allocated during the wait.
+            // The loop starts again: the memory needs no wait now, unless a capture makes it
+            // unavailable or another thread allocated it while the host waited.
         }
         return nullptr;
     }
@@ -102,7 +103,7 @@ public:
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && uses_.in_graph(*r.on);
         fresh.reserve();
-        if (order != nullptr) { // other streams must wait until the stream `order` is done
+        if (order != nullptr) { // a pending use by `order`: other streams must wait for `order`
             fresh.wait_for({fresh.begin(), fresh.end(), mine->epoch_of_free(), mine->slot()});
         }
         chunk& c = stack().add_current(std::move(fresh));

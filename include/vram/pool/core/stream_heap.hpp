@@ -31,7 +31,7 @@ namespace detail {
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the pool's lock.
-/// Cost      The cost is that of `block_heap` and `stream_timelines`.
+/// Cost      Constant in the fast paths for a known stream. Other calls may visit all blocks.
 template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
@@ -170,8 +170,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // With `event_policy::eager`, an event is recorded now: the rest of the chunk may go to
-        // another stream after the stream `on` was destroyed.
+        // The rest of the chunk may go to another stream, which must wait for `on`. The event for
+        // that wait is recorded now with `event_policy::eager`, as `on` may be destroyed before.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -295,7 +295,7 @@ public:
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// Sets the peak to the bytes that are live now. `raise_peak` raises the peak to at least `to`.
+    /// `reset_peak` returns the peak and sets it to the live bytes. `raise_peak`: to at least `to`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
@@ -317,9 +317,9 @@ protected:
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
     // Largest size of a hole (a free block between large blocks) in which small blocks are placed.
-    // A larger hole is more often coalesced into a block that a large request can use. (Up to 7/8
-    // of the largest small size, two of the recorded traces of programs need less memory. From
-    // 15/16 on, one needs more.)
+    // A larger hole is more often coalesced into a block that a large request can use. (Compared
+    // with no holes, two recorded traces of programs need less memory with up to 7/8 of the largest
+    // small size. From 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
@@ -345,7 +345,7 @@ protected:
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
-        // A recorded event completes only after some microseconds, so it is queried several times.
+        // An event needs some microseconds even on an idle stream, so it is queried several times.
         for (int looks = 0; looks < 4; ++looks) { timelines().poll(); }
         flush_quick_lists();
         heap.coalesce_all(is_complete());

@@ -16,15 +16,16 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (records of the progress) of the streams that use any number of `slab_heap`s.
+/// Selects free blocks of a `slab_heap` (an argument of each function) for a stream, and makes
+/// streams or the host wait if needed. Owns the timelines (records of the progress) of the streams.
 /// Functions that take a lock guard are called with the lock held. Those that wait on the host
 /// unlock it during the wait.
 ///
 /// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the resource's lock.
-/// Cost      A stream's own blocks and clean blocks (used by no stream) take constant time without
-///           a call of the platform (with `event_policy::eager`, except for the stream's id). Other
+/// Cost      Allocating a stream's own block or a clean one (used by no stream) takes constant
+///           time, and no call of the platform except for the stream's id or capture status. Other
 ///           blocks cost a look at every stream that was met, and queries of the platform.
 template <class Platform>
 class stream_slabs {
@@ -81,8 +82,9 @@ public:
         return how != freed::lost;
     }
 
-    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
-    /// allocates a block from it for `on`. If `order` is not null, `on` is the same stream.
+    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait.
+    /// Allocates a block from it for the stream `on` (null: for use on any stream), and returns the
+    /// block. If `order` is not null, `on` is that stream.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -133,8 +135,9 @@ public:
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Called at the end of the resource: waits for all streams, and also for whole devices if a
-    /// block is still live (`something_out`).
+    /// Called at the end of the resource: makes the host wait for all streams. If a block is still
+    /// live (`something_out`), the streams that use it are unknown, so the host also waits for the
+    /// devices of all streams that were met, and for the current device.
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
@@ -201,8 +204,8 @@ private:
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// The stream that may still access the block that `reserve` has taken, while the host
-        /// waits for it.
+        /// The pending use of the block that `reserve` has allocated in advance: the stream that
+        /// may still access the block. The host waits for that stream, with the lock released.
         tags reserved_use{};
 
         template <class Price>

@@ -53,8 +53,8 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Returns null: a small block is not put between large ones, but into a chunk for small
-    /// blocks, which can be returned later.
+    /// Returns null: a small block is never placed in a hole (a free block between large blocks),
+    /// but in a chunk for small blocks, so that chunks for large blocks can be returned sooner.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;
