@@ -229,7 +229,8 @@ public:
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this resource will run again. The graph-retained
     /// memory (kept for these graphs) becomes free. Another stream may use this memory after the
-    /// work that the captured stream has at the time of this call.
+    /// work that the captured stream has at the time of this call. Runs of the graphs on other
+    /// streams must be complete, or ordered before that work.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the device of the memory.
     [[nodiscard]] auto device() const

@@ -221,7 +221,8 @@ public:
     }
     /// States that no captured graph that used this pool will run again. The graph-retained memory
     /// (kept for these graphs) becomes free. Another stream may use this memory after the work that
-    /// the captured stream has at the time of this call.
+    /// the captured stream has at the time of this call. Runs of the graphs on other streams must
+    /// be complete, or ordered before that work.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();

@@ -13,7 +13,8 @@
 
 namespace vram {
 
-/// The options of a pool. The defaults suit one process that has a device to itself.
+/// The options of a `pool`, a `slab` or a `monotonic`. The defaults suit one process that has a
+/// device to itself.
 struct pool_options {
     /// Bytes that the constructor allocates from the upstream, rounded up to whole pages if that is
     /// virtual memory.

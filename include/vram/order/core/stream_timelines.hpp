@@ -280,8 +280,8 @@ public:
         for (timeline* each : table_) { each->forget_captures(); }
     }
     /// Called after `forget_captures`. Returns the number of an epoch (part of the work) of the
-    /// stream with the index `slot`: once it is complete, memory that was kept for the stream's
-    /// graphs is unused, by work before the capture and by the last run of a graph.
+    /// stream with the index `slot`. Once it is complete, memory that was kept for the stream's
+    /// graphs is unused, if all runs of these graphs precede the work that the stream has now.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         timeline& its = table_[slot];
         return its.alive() ? its.epoch_of_free() : its.last_epoch();

@@ -209,7 +209,7 @@ public:
     pool_growth<Upstream, Growth> growth_;
 
 private:
-    /// The name of the resource in error messages.
+    /// The name of the resource in error messages: `arena` for a shard of an arena, else `pool`.
     static constexpr char const* own_name = [] {
         if constexpr (requires { Upstream::pool_name; }) {
             return Upstream::pool_name;
