@@ -267,9 +267,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: allocates from the shard (pool) `mine`. If it throws `out_of_memory`, sets
-    /// the exception's live, reserved and largest free bytes to those of all shards, and rethrows
-    /// it.
+    /// The last attempt: allocates from the shard (pool) `mine`. An `out_of_memory` is rethrown
+    /// with the live, reserved and largest free bytes of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
