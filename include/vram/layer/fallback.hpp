@@ -29,7 +29,9 @@ namespace vram {
 /// the resource that allocated it, even if neither can tell its own addresses (`owns`).
 ///
 /// Failure   The exceptions of the secondary are rethrown. If the primary has `try_allocate`, any
-///           failure of it leads to the secondary; otherwise only `out_of_memory` does.
+///           failure of it leads to the secondary; otherwise only `out_of_memory` does. If there is
+///           no host memory for an entry of the table, the secondary is not called: `allocate`
+///           throws `std::bad_alloc`, and `try_allocate` returns null.
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      One lock per free, and two per allocation from the secondary. A refusal costs an
 ///           exception if the primary has no `try_allocate`.

@@ -63,8 +63,8 @@ private:
 ///
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
 ///           exception of the upstream, and any of a policy, is rethrown at once. `try_allocate`
-///           applies the policies after every null of the upstream, and returns null if a policy
-///           throws.
+///           applies the policies after every null of the upstream (not for 0 bytes), and returns
+///           null if a policy throws.
 /// Threads   The rules are those of the upstream and of the policies, which all threads share. The
 ///           layer holds no lock.
 /// Cost      None if the upstream does not refuse.

@@ -26,9 +26,10 @@ namespace vram {
 /// The counts of all allocations and frees in a scope (from its `push` to its `pop`), or since the
 /// layer was created.
 struct counters {
-    /// Requested bytes of blocks: allocated minus freed, the peak of that, and all allocated.
+    /// Bytes as requested. `value` is allocated minus freed, which is negative if a scope frees
+    /// more than it allocates; `peak` is the highest value, at least 0; `total` is all allocated.
     counter bytes;
-    counter blocks; ///< blocks: live now, their peak, and the number of allocations
+    counter blocks; ///< blocks, counted like `bytes`: `total` is the number of allocations
     /// Number of requests of more than 0 bytes that failed, by an exception or by null. Calls of
     /// `try_allocate_ready` are not counted.
     std::uint64_t refusals = 0;
@@ -56,7 +57,7 @@ struct counters {
 /// Cost      One short lock per call, at any depth of scopes. If several threads use the layer,
 ///           each has a lock and counters of its own (with `with::histograms` they share one lock).
 ///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
-///           Other functions that return counters take the locks of all threads.
+///           `push`, `pop` and functions that return counters take the locks of all threads.
 ///
 /// Values and totals are exact. A peak is exact if one thread alone allocates and frees. With
 /// several threads it is exact until the threads have added up their counters 256 times since the

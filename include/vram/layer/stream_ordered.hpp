@@ -39,9 +39,9 @@ namespace vram {
 /// threads free and allocate at the same time, the number of attempts is bounded. A block freed on
 /// a stream that is being captured belongs to the graph: it is kept until `forget_captures`.
 ///
-/// Failure   The functions fail as those of the upstream. If no event can be recorded, the host
+/// Failure   The functions fail as those of the upstream. If recording an event fails, the host
 ///           waits for the stream, or, if that fails, for its device; the device of a destroyed
-///           stream is taken to be that of the upstream. Each such failure is reported to the error
+///           stream is taken to be that of the upstream. Each such error is reported to the error
 ///           sink. Memory for which every wait failed is not returned, and is reported as a leak.
 /// Threads   Any number of threads may call concurrently, if the upstream allows that. No lock is
 ///           held during calls of the upstream or waits on the host.
