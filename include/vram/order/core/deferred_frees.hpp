@@ -192,8 +192,8 @@ public:
         }
         return bytes;
     }
-    /// Called when no captured graph will run again. Returns to the upstream the blocks that were
-    /// freed during captures, and all other freed blocks that no stream uses any more.
+    /// Called when no captured graph runs or will run again. Returns to the upstream the blocks
+    /// that were freed during captures, and all other freed blocks that no stream uses any more.
     template <class Give>
     void release_captured(Give give) {
         auto held = lock_.hold();
