@@ -226,8 +226,8 @@ private:
         });
     }
 
-    /// Frees the block at `p` (null: nothing). Returns false and changes nothing if no such block
-    /// is live.
+    /// Frees the block at `p` (null: nothing), which the stream `on` (null: none) may still use.
+    /// Returns false and changes nothing if no block with this size and alignment is live at `p`.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }

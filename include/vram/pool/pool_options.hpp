@@ -21,8 +21,10 @@ struct pool_options {
     std::size_t initial_size = 0;
     /// The largest number of reserved bytes, so that the rest is left to other users of the device.
     /// A chunk that is being returned counts until the upstream has freed it.
-    std::size_t  max_size = unsatisfiable;
-    event_policy events   = event_policy::lazy; ///< when events are recorded behind freed memory
+    std::size_t max_size = unsatisfiable;
+    /// Selects when events are recorded behind freed memory: when another stream needs the memory
+    /// (`lazy`), or with every free (`eager`).
+    event_policy events = event_policy::lazy;
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
     /// captured. Only later captures of the same stream may reuse memory freed during a capture,
     /// until `forget_captures`, because the graph uses the memory each time it runs.

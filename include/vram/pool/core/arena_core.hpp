@@ -225,9 +225,8 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from the shard (pool) `from`. Returns null if the shard refuses the
-    /// request or host memory is lacking. Other errors are rethrown if `Throwing`; otherwise they
-    /// are reported to the error sink, and null is returned.
+    /// Allocates a block from the shard (pool) `from`. Returns null if the shard refuses. Other
+    /// errors are rethrown if `Throwing`; otherwise they are reported, and null is returned.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
         // If `Throwing`, calls the shard's `allocate`, which throws an error of the platform. The

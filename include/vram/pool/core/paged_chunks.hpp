@@ -31,8 +31,8 @@ namespace detail {
 /// `options.slack` allows.
 ///
 /// Failure   The functions fail as those of the upstream.
-/// Threads   Any number of threads may call concurrently. One thread at a time changes mappings.
-///           Other threads allocate a chunk instead, or wait if there is no memory for one.
+/// Threads   `grow_in_place` takes the pool's lock; other functions need it. One thread at a time
+///           changes mappings; others allocate a chunk instead, or wait if they cannot.
 /// Cost      The calls of the upstream, and a walk over the free blocks of a page or more. With
 ///           `remap`, the host waits for all pending uses if pages move to addresses where they
 ///           were not last.
@@ -68,11 +68,10 @@ public:
     /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps memory to addresses without physical memory, in a free block or at the end of a chunk,
-    /// which is extended, and allocates the request `r` there. With `more`, extends the chunk as
-    /// far as the growth policy wants, unless `remap` or `slack` limits that. In a capture
-    /// (`captured`), maps only new memory. Returns null on failure, or if another thread is mapping
-    /// pages.
+    /// Maps physical memory to addresses without it, in a free block or at the end of a chunk,
+    /// which is extended, and allocates the request `r` there. With `more`, extends it as far as
+    /// the growth policy wants, if `remap` and `slack` permit. In a capture (`captured`), maps only
+    /// new memory. Returns null on failure, or if another thread is mapping pages.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -113,10 +112,9 @@ public:
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block if all its pages have physical memory or, if neither `remap` is set
-    /// nor the stream is `captured`, can get back their last memory from free pages that the stream
-    /// may use now. Returns null if there is none, or if mapping is needed and another thread is
-    /// mapping pages.
+    /// Allocates a free block if all its pages have memory or, with neither `remap` nor `captured`
+    /// (a capture), can get back their last memory from free pages that the stream may use now.
+    /// Returns null if there is none, or if it needs mapping and another thread is mapping pages.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {

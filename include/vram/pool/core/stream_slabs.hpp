@@ -193,8 +193,8 @@ private:
         }
     }
 
-    /// The free blocks of a heap from which `stream_arbiter` chooses if every block needs a wait:
-    /// of each stream the block that it freed first.
+    /// The free blocks of a heap from which `stream_arbiter` chooses if the stream has freed none
+    /// of them itself and none is clean: of each stream the block that it freed first.
     struct candidates {
         struct place {
             /// The selected block. Null with a `cost` of `ready` selects the lowest block that no
