@@ -38,11 +38,11 @@ namespace vram {
 /// few blocks). A larger request is allocated by the upstream in stream order, so the upstream must
 /// be stream-ordered. Bookkeeping is never written into the managed memory.
 ///
-/// Failure   Before a request is refused, `binned` requests smaller chunks from the upstream,
-///           returns the idle chunks of every size class to it, and waits for streams that may
-///           still use freed blocks. Then it throws `out_of_memory` with the numbers of the request
-///           and of `binned`. An invalid free is reported as by `pool`. A double free of a large
-///           block is reported as a foreign pointer, because the upstream owns that memory again.
+/// Failure   Before a request is refused, `binned` requests smaller chunks from the upstream, and,
+///           except during a capture of the request's stream, returns all idle chunks and waits
+///           for streams that may still use freed blocks. Then it throws `out_of_memory` with the
+///           numbers of the request and of `binned`. An invalid free is reported as by `pool`, a
+///           double free of a large block as a foreign pointer: the upstream owns that memory.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host. Exception: a host wait for a stream on which no event
 ///           can be recorded, because the stream was destroyed or the call failed.

@@ -37,8 +37,9 @@ namespace vram {
 /// `trim`, `release` or the destructor, which unwinds live blocks. Bookkeeping is never written
 /// into the managed memory.
 ///
-/// Failure   Before it throws `out_of_memory`, it waits for streams that use free chunks, and
-///           returns these chunks to the upstream. Unwinding to a mark that was itself unwound is a
+/// Failure   Before a request is refused with `out_of_memory`, the host waits for streams that use
+///           free chunks, and returns these chunks to the upstream, except during a capture of the
+///           request's stream. Unwinding to a mark that was itself unwound is a
 ///           broken contract. A free of a foreign pointer, of unwound memory, of a size beyond the
 ///           end of the used memory, or of more bytes than are live is reported with the caller's
 ///           line and changes nothing. Blocks have no descriptors (records in host memory), so
@@ -141,8 +142,9 @@ public:
                              [&] { return core_.try_get(bytes, alignment, nullptr); });
     }
 
-    /// Counts a block as free. Its memory is reused after `unwind` or `reset`. The stream `s` may
-    /// use it until then. An invalid free is reported with the line `at` and changes nothing.
+    /// Counts a block as free. Its memory is reused after `unwind` or `reset`. Work that the stream
+    /// `s` gets until then may use the block. An invalid free is reported with the line `at` and
+    /// changes nothing.
     // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,

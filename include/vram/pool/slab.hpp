@@ -34,9 +34,10 @@ namespace vram {
 ///
 /// Failure   A request for more than a block, or for an alignment above 2 MiB or one that does not
 ///           divide the block size, throws `over_size`. Before a request is refused, the slab
-///           requests smaller chunks from the upstream, returns idle chunks to it, and waits for
-///           streams that may still use freed blocks. Then it throws `out_of_memory` with the
-///           numbers of the request and of the slab. An invalid free is reported as by `pool`.
+///           requests smaller chunks from the upstream, and, except during a capture of the
+///           request's stream, returns idle chunks and waits for streams that may still use freed
+///           blocks. Then it throws `out_of_memory` with the numbers of the request and of the
+///           slab. An invalid free is reported as by `pool`.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream or waits on the host. Exception: a host wait for a stream on which no event
 ///           can be recorded, because the stream was destroyed or the call failed.

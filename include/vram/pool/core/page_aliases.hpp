@@ -27,8 +27,8 @@ struct page_place {
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Linear in the size of a ring, which is nearly always two. `remove` may walk over all
-///           pages.
+/// Cost      Linear in the size of a ring, which is nearly always two; `widen` in the number of new
+///           pages. `remove` may walk over the pages of all chunks.
 class page_aliases {
 public:
     page_aliases() = default;

@@ -260,8 +260,8 @@ public:
             w.given &= ~mask;
         });
     }
-    /// Returns true if some page in the run has physical memory that a request needs (marked by
-    /// `want`).
+    /// Returns true if some page in the run has physical memory that is wanted: a request needs
+    /// this memory at another address (see `want`).
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }

@@ -19,9 +19,10 @@ namespace detail {
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `take_lowest`, which skips empty words of the bitmap once.
+/// Cost      Constant, except the constructor and `has_retained`, which visit each block, and
+///           `take_lowest`, which skips empty words of the bitmap.
 struct slab_chunk {
-    /// The state of a block.
+    /// The state of a block: free, and which streams may then allocate it, or live.
     enum class place : unsigned char {
         clean,    ///< free, any stream may use it without a wait
         pending,  ///< free, but a stream may still use it
