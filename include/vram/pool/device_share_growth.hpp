@@ -26,7 +26,8 @@ struct device_share_growth {
     /// Share of the free device memory that the next chunk gets, in per cent: from 0 to 100.
     double percent = 50;
 
-    /// Returns the size in bytes of the next chunk of a pool that makes this request.
+    /// Returns the size of the next chunk for this request: `percent` per cent of the free device
+    /// memory, rounded down to 2 MiB, or the needed bytes if they are more.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(percent >= 0 && percent <= 100,
                 "device_share_growth: `percent` must be from 0 to 100");

@@ -14,7 +14,7 @@
 namespace vram {
 namespace detail {
 
-/// The result of recording an event on a stream.
+/// The result of `record_behind`, which tries to record an event behind the work of a stream.
 enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.

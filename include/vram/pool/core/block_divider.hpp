@@ -41,7 +41,7 @@ public:
         return *this;
     }
 
-    /// Returns the index of the free blocks, for searches.
+    /// Returns the free lists by size of this heap (`free_blocks`), in which the caller searches.
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 

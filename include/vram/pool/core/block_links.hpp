@@ -22,7 +22,7 @@ namespace detail {
 /// Cost      Constant.
 class block_links {
 public:
-    /// `apart`: the blocks are those of the heap of small blocks (`block::apart`).
+    /// `apart`: the blocks belong to the heap of small blocks. Stored in `block::apart` of each.
     explicit block_links(bool apart) noexcept : apart_{apart} {}
 
     /// `reserve` makes sure that `count` unused descriptors exist, or throws `std::bad_alloc`.

@@ -22,7 +22,8 @@ struct block_request {
     /// The size of the block: `asked` rounded up to a multiple of 256 bytes.
     std::size_t bytes = align(asked, bins::granule);
 
-    /// Returns true if a pool can represent a block of this size.
+    /// Returns true if the block is at most `bins::largest` bytes large. A pool has no free list
+    /// for larger blocks, so it refuses them.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
     /// Returns the alignment that a new chunk needs, so that the block for this request can begin
     /// at its first byte.

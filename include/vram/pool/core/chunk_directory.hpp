@@ -38,8 +38,8 @@ public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `trim_above`: the reserved bytes above which idle chunks (without a live block) should be
-    /// returned to the upstream.
+    /// `trim_above`: `above_watermark` first returns true if more bytes than this are reserved;
+    /// idle chunks (without a live block) should then be returned to the upstream.
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept

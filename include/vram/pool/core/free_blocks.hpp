@@ -279,9 +279,11 @@ private:
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
         return found;
     }
-    bins         bins_;
-    block_list   tails_;
-    block_places places_; ///< not moved with this object: call `know_memory` after a move
+    bins       bins_;
+    block_list tails_;
+    /// Not moved with this object, because the page table, to which it points, moves as well: call
+    /// `know_memory` after a move.
+    block_places places_;
     bool         in_place_ = false;
 };
 

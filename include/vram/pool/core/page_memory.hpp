@@ -227,7 +227,9 @@ private:
         }
     }
 
-    lock turn_; ///< held by the thread that changes mappings of pages
+    /// Held by the thread that changes mappings of pages (`page_turn`), also while that thread has
+    /// released the pool's lock for a call of the driver.
+    lock turn_;
     /// Identifies the thread that changes mappings of pages, by the address of one of its
     /// thread-local variables. Null if there is none.
     unsigned const* mover_ = nullptr;

@@ -69,9 +69,11 @@ public:
     /// The stream that asks for memory, and the record of its progress. Both pointers are null for
     /// the host.
     struct asker {
-        stream const* on       = nullptr;
-        timeline*     mine     = nullptr;
-        bool          captured = false; ///< true if the stream is known to be in a capture
+        stream const* on   = nullptr;
+        timeline*     mine = nullptr;
+        /// True if the stream is known to be in a capture: it must neither wait nor query. False if
+        /// the stream is in no capture, or if that is not known.
+        bool captured = false;
     };
     /// Returns true if the stream is being captured. Returns false for the host (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
@@ -164,7 +166,7 @@ public:
         }
     }
 
-    /// The result of recording the last use of a freed block.
+    /// The result of `record_free`, which records that a stream may still use a freed block.
     enum class freed {
         recorded, ///< the stream that may still use the block was recorded
         idle,     ///< no stream uses the block any more, so no use was recorded

@@ -193,7 +193,8 @@ public:
     /// Called at the end of the resource: makes the host wait for all streams.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// Returns the chunks and marks, together with the records of the streams that may use them.
+    /// `uses` returns the chunks, the marks, and the records of the streams that may use the
+    /// memory. `stack` returns the chunks and the marks alone.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }
