@@ -39,12 +39,12 @@ namespace vram {
 ///
 /// Failure   Before a request is refused with `out_of_memory`, the host waits for streams that use
 ///           free chunks, and returns these chunks to the upstream, except during a capture of the
-///           request's stream. Unwinding to a mark that was itself unwound is a
-///           broken contract. A free of a foreign pointer, of unwound memory, of a size beyond the
-///           end of the used memory, or of more bytes than are live is reported with the caller's
-///           line and changes nothing. Blocks have no descriptors (records in host memory), so
-///           these mistakes are not detected: a pointer into a block, a size that is too small, and
-///           a double free while other blocks are live.
+///           request's stream. Unwinding to a mark that was itself unwound is a broken contract. A
+///           free of a foreign pointer, of unwound memory, of a size beyond the end of the used
+///           memory, or of more bytes than are live is reported with the caller's line and changes
+///           nothing. Blocks have no descriptors (records in host memory), so these mistakes are
+///           not detected: a pointer into a block, a size that is too small, and a double free
+///           while other blocks are live.
 /// Threads   Any number of threads may call concurrently. `unwind` and `reset` also free the blocks
 ///           of other threads. The lock is not held during calls of the upstream or waits on the
 ///           host, except waits for a stream on which no event can be recorded.
