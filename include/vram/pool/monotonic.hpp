@@ -224,10 +224,10 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Called before the stream `s` is destroyed: only work that `s` has now may still use its
-    /// blocks. Records an event behind that work, and forgets the handle. The host waits only if no
-    /// event can be recorded. Errors of the platform are thrown. Cost: a look at every stream of
-    /// every chunk.
+    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t`. Only
+    /// work that `s` has now may still use its blocks: records an event behind that work, and
+    /// forgets the handle. The host waits only if no event can be recorded. Errors of the platform
+    /// are thrown. Cost: a look at every stream of every chunk.
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this resource will run again. The graph-retained
     /// memory (kept for these graphs) becomes free. Another stream may use this memory after the

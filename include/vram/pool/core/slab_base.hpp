@@ -76,9 +76,9 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// Called before the stream `s` is destroyed. Records an event behind the frees on `s`, and
-    /// forgets the handle. The host waits only if no event can be recorded. Errors of the platform
-    /// are thrown.
+    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t`. Records
+    /// an event behind the frees on `s`, and forgets the handle. The host waits only if no event
+    /// can be recorded. Errors of the platform are thrown.
     void retire(stream s) {
         resource_call<platform> const own;
         {
