@@ -177,7 +177,7 @@ public:
     /// Restarts the peaks from the bytes that are live and reserved now, and returns the peaks
     /// until now. Allocations that other threads make during the call may count towards both
     /// periods; both results are still upper bounds. Cost: the lock of each shard (pool of this
-    /// arena), three times.
+    /// arena), three or four times.
     memory_usage reset_peaks() noexcept {
         resource_call const own;
         std::size_t         peaks[base::most]{};

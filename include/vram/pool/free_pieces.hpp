@@ -20,7 +20,7 @@ struct free_pieces {
     /// Size of the largest free piece; of virtual memory, only bytes with physical memory count.
     std::size_t largest    = 0;
     std::size_t releasable = 0; ///< bytes of the chunks that `trim` can return as a whole
-    double      squares    = 0; ///< sum of the squares of the sizes of all free pieces
+    double      squares    = 0; ///< sum of the squares of all pieces' sizes (for `fragmentation`)
     std::size_t by_size[64]{};  ///< [i]: number of free pieces of 2^i to 2^(i+1) - 1 bytes
 
     /// Adds `times` pieces of `size` bytes to the statistics.
@@ -33,7 +33,8 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
-    /// Adds the statistics of another pool, or of another part of the memory.
+    /// Adds the statistics of another pool, or of another part of the memory: adds up the numbers,
+    /// and takes the larger `largest`.
     constexpr void add(free_pieces const& more) noexcept {
         bytes += more.bytes;
         count += more.count;

@@ -36,8 +36,7 @@ namespace detail {
 
 /// Base class of `arena`. Selects the shard (pool of the arena) for an allocation or free by the
 /// calling thread or by the stream. If that shard cannot allocate, the others are asked; if it does
-/// not own the freed block, the owner frees the block. The functions for users are documented in
-/// `arena`.
+/// not own the freed block, the owner frees the block. `arena` documents the functions for users.
 ///
 /// Failure   The functions fail as those of `arena`.
 /// Threads   The rules are those of `arena`.
@@ -279,8 +278,8 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks (without a live block) that no stream uses any more to the upstream,
-    /// from all shards. An error is reported, but the allocation that called this succeeds.
+    /// Returns the idle chunks (without a live block) of all shards that no stream uses; none during
+    /// a capture. An error is reported, but the allocation that called this succeeds.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             // To find unused chunks, streams are queried. CUDA forbids that during a capture.

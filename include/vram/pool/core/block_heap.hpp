@@ -100,7 +100,7 @@ public:
         return take({b, b->address}, bytes);
     }
 
-    /// Returns the live or cached block that begins at `p`, or null.
+    /// Returns the live, reserved (for a request that still waits) or cached block at `p`, or null.
     [[nodiscard, gnu::always_inline]] block* live(void const* p) const noexcept {
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }

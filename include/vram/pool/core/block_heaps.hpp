@@ -33,7 +33,8 @@ public:
     /// If one heap has no memory for a request, the other may serve it.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the pool's table of the pages that have physical memory, for both heaps.
+    /// Sets the pool's table of the pages that have physical memory, for both heaps. Without a
+    /// table (null), blocks that lack some physical memory are not used.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -51,8 +52,8 @@ public:
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
-    /// Returns the live or cached block at `p`, or null. `bytes` is the size that the caller
-    /// states; it selects the heap that is searched first.
+    /// Returns the live, reserved or cached block that begins at `p`, or null. `bytes` is the size
+    /// that the caller states; it selects the heap that is searched first.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }

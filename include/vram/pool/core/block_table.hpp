@@ -14,10 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// A hash table of the live and cached blocks by address. Its chains use the links `next` of the
-/// blocks, which no other list uses as long as a block is in the table. A table of n chains has at
-/// most n/4 blocks if n is at most 65 536, so nearly no chain has more than one. A larger table has
-/// up to n blocks, because cache misses then cost more than longer chains.
+/// A hash table of the live, reserved and cached blocks by address. Its chains use the links `next`
+/// of the blocks, which no other list uses as long as a block is in the table. A table of n chains
+/// has at most n/4 blocks if n is at most 65 536, so nearly no chain has more than one. A larger
+/// table has up to n blocks, because cache misses then cost more than longer chains.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.

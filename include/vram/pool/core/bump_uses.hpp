@@ -42,7 +42,8 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true if every free records an event (`event_policy::eager`).
+    /// Returns true if every `unwind` records events on the streams involved
+    /// (`event_policy::eager`).
     [[nodiscard]] bool eager() const noexcept { return eager_; }
     /// Returns true if captures are tracked and the stream `s` is being captured.
     [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
@@ -70,9 +71,9 @@ public:
     }
     /// Called if a request needs unwound (freed) memory, and a stream that may still use that
     /// memory is being captured, so that no event can be recorded on the stream. If captures are
-    /// tracked or every free records an event, no other stream may use the memory until the next
-    /// request, which tries again. Otherwise the memory may belong to the graph, and is kept until
-    /// `forget_captures`.
+    /// tracked (`graphs`) or with `event_policy::eager`, no other stream may use the memory until
+    /// the next request, which tries again. Otherwise the memory may belong to the graph, and is
+    /// kept until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {

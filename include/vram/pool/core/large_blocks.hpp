@@ -43,7 +43,7 @@ public:
         }
     }
 
-    /// Makes room for one more block, so that the next `insert` cannot fail.
+    /// Allocates host memory for one more block, so that the next `insert` cannot fail.
     void reserve() {
         by_address_.reserve(1);
         if (unused_ == nullptr) { unused_ = new entry; }

@@ -87,8 +87,9 @@ public:
     }
     ~monotonic_core() { give_everything_back(); }
 
-    /// Allocates a block for the stream `on`, or, if `on` is null, for any stream. If that fails,
-    /// throws if `Throwing`, and otherwise returns null.
+    /// Allocates a block for the stream `on`, or, if `on` is null, for any stream. If the request
+    /// is refused, throws `out_of_memory` if `Throwing`, and otherwise returns null. Other errors
+    /// are thrown.
     template <bool Throwing>
     void* get(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "monotonic: the alignment must be a power of two");
@@ -173,7 +174,7 @@ public:
         unwind_to(serial, on);
     }
     /// Frees all blocks and removes all marks. The stream `on` (null: no stream) may still use the
-    /// blocks.
+    /// blocks. If that use can be neither recorded nor waited for, frees nothing.
     void reset(stream const* on) noexcept {
         auto const held = this->lock_.hold();
         unwind_to(0, on);

@@ -272,9 +272,9 @@ private:
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
     /// Reserves a free block for the request; its pages may lack memory. If there is none, first
-    /// extends a chunk at its end (the lock is released): by the growth policy's size if `more`, else
-    /// by the bytes needed. Returns null if that fails. If `more`, and the block lies
-    /// at the chunk's new end, sets `until` to that end: memory may be mapped up to there.
+    /// extends a chunk at its end (the lock is released): by the growth policy's size if `more`,
+    /// else by the bytes needed. Returns null if that fails. If `more`, and the block lies at the
+    /// chunk's new end, sets `until` to that end: memory may be mapped up to there.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {

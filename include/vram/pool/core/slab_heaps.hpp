@@ -85,7 +85,8 @@ public:
         }
         return most;
     }
-    /// Returns the number and the sizes of the free pieces of memory.
+    /// Returns the free blocks of all heaps, by size, and the bytes of the chunks that `trim` can
+    /// return.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces now;
         for (slab_heap const& heap : *this) {
