@@ -86,7 +86,7 @@ public:
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates a block from the reserved memory. Returns null if no free block fits. If every
+    /// Allocates a block from the reserved memory. Returns null if the search finds none. If every
     /// block that fits needs a wait: if `must_wait` is null, the stream (or, without a stream, the
     /// host, with the lock released) waits, else `*must_wait` becomes true and null is returned.
     /// `all`: look at all free blocks.
