@@ -215,9 +215,10 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t` (see
-    /// `pool`). Every shard (pool of the arena) records an event behind the frees on `s`, so that
-    /// other streams can reuse the memory later. The host waits only if no event can be recorded.
+    /// To be called before the stream `s` is destroyed; with `event_policy::lazy`, required for a
+    /// raw `cudaStream_t`. Every shard (pool of the arena) records an event behind the frees on
+    /// `s`, so that other streams can reuse the memory later. The host waits only if no event can
+    /// be recorded.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });

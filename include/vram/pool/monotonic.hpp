@@ -54,7 +54,7 @@ namespace vram {
 ///           the stream that unwinds wait for that stream. A stream waits at its first allocation
 ///           that needs the memory, once for each other stream. It does not wait for its own work.
 ///           If `graphs` is set, a block that was allocated or freed during a capture is kept for
-///           the graph after it was unwound: until `forget_captures`, only later captures of the
+///           the graph after it was unwound: until `forget_captures`, only captures of the
 ///           same stream reuse it. A `cuda_stream` or `sim_stream` may be destroyed at any time. A
 ///           raw `cudaStream_t` must be retired before it is destroyed. With `event_policy::eager`,
 ///           it is enough that it exists until its blocks are unwound.

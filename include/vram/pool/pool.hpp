@@ -212,9 +212,9 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
     }
-    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t` (see
-    /// Streams). Records an event behind the frees on `s`, so that other streams can reuse the
-    /// memory later. The host waits only if no event can be recorded.
+    /// To be called before the stream `s` is destroyed; with `event_policy::lazy`, required for a
+    /// raw `cudaStream_t`. Records an event behind the frees on `s`, so that other streams can
+    /// reuse the memory later. The host waits only if no event can be recorded.
     void retire(stream s) {
         resource_call const own;
         core_.retire(s);

@@ -26,7 +26,7 @@ struct pool_options {
     /// (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
-    /// captured. Only later captures of the same stream may reuse memory freed during a capture,
+    /// captured. Only captures of the same stream may reuse memory freed during a capture,
     /// until `forget_captures`, because the graph uses the memory each time it runs.
     bool graphs = false;
     /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical

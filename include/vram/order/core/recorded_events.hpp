@@ -81,7 +81,7 @@ public:
 
     /// Returns the oldest recorded event, or null if there is none.
     [[nodiscard]] entry* oldest() const noexcept { return oldest_; }
-    /// Moves the oldest recorded event, which must exist, to the unused events for `spare`.
+    /// Removes the oldest recorded event, which must exist; `spare` may return it again.
     void pop() noexcept {
         entry* const one = std::exchange(oldest_, oldest_->next);
         if (oldest_ == nullptr) { newest_ = nullptr; }

@@ -278,8 +278,8 @@ private:
             throw;
         }
     }
-    /// Returns the idle chunks (without a live block) of all shards that no stream uses; none during
-    /// a capture. An error is reported, but the allocation that called this succeeds.
+    /// Returns all shards' idle chunks (without a live block) that no stream uses to the upstream,
+    /// except during a capture. Errors are reported; the allocation that called this succeeds.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             // To find unused chunks, streams are queried. CUDA forbids that during a capture.

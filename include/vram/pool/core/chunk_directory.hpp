@@ -148,8 +148,8 @@ public:
                 .peak_reserved = before.peak_reserved};
     }
     /// Raises the peaks to at least the peaks in `before`. Each shard (pool of the arena) counts
-    /// its own live bytes, so the peak of live bytes is only stored here: `report_to` adds it to
-    /// the figures of `arena::usage`.
+    /// its own live bytes, so the peak of live bytes is only stored here: `report_to` raises the
+    /// peak of `arena::usage` to this value.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);

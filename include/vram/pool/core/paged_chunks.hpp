@@ -85,8 +85,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if new memory may be mapped to the block's pages: no stream can still access
-                // their previous memory through these addresses.
+                // True if new memory may be mapped to all pages of the block: no stream can still
+                // access their previous memory through these addresses.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);

@@ -295,7 +295,7 @@ public:
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// `reset_peak` returns the peak and sets it to the live bytes. `raise_peak`: to at least `to`.
+    /// `reset_peak` returns the peak and sets it to the live bytes. `raise_peak` raises it to `to`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
