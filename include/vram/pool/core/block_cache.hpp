@@ -103,9 +103,9 @@ private:
     }
     /// Caches or coalesces a freed large block. The block is not cached if it lies directly before
     /// the free end of a chunk that can grow, because the used part of a chunk should end as low as
-    /// possible. The block is also not cached if it was the last live block of the pool, or the
-    /// only live or cached block of its heap, so that a program that repeats itself finds the same
-    /// addresses again. A block larger than `large_limit_` is never cached.
+    /// possible. The block is also not cached if no other block of the pool is live, or if no other
+    /// block of its heap is live or in a quick list, so that a program that repeats itself finds
+    /// the same addresses again. A block larger than `large_limit_` is never cached.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {

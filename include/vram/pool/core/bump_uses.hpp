@@ -69,11 +69,11 @@ public:
         }
         return worst;
     }
-    /// Called if a request needs unwound (freed) memory, and a stream that may still use that
-    /// memory is being captured, so that no event can be recorded on the stream. If captures are
-    /// tracked (`graphs`) or with `event_policy::eager`, no other stream may use the memory until
-    /// the next request, which tries again. Otherwise the memory may belong to the graph, and is
-    /// kept until `forget_captures`.
+    /// Called if a request or `trim` needs unwound (freed) memory, and a stream that may still use
+    /// that memory is being captured, so that no event can be recorded on the stream. If captures
+    /// are tracked (`graphs`) or with `event_policy::eager`, no other stream may use the memory
+    /// until the next request, which tries again. Otherwise the memory may belong to the graph, and
+    /// is kept until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {

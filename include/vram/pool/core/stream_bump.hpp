@@ -88,8 +88,8 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // The loop starts again: the memory needs no wait now, unless a capture makes it
-            // unavailable or another thread allocated it while the host waited.
+            // The loop starts again: one more stream may still use the memory, a capture may make
+            // it unavailable, or another thread may have allocated it while the host waited.
         }
         return nullptr;
     }
