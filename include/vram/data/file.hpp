@@ -77,7 +77,8 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        // The destructor of `gone` closes the previous file of this object.
+        // After the swaps, `gone` owns the previous file of this object, and its destructor closes
+        // that file.
         basic_file gone{std::move(other)};
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);

@@ -14,8 +14,10 @@
 
 namespace vram {
 
-/// Thrown if data cannot be divided or laid out as requested. `value()` and `limit()` are the
-/// numbers that the reason's description names, of the dimension or field `dimension()`.
+/// Thrown if data cannot be divided or laid out as requested: `why()` is the reason. The
+/// description of each reason says which numbers `value()` and `limit()` return, usually the wrong
+/// number and the largest one that is possible; 0 if it names none. `dimension()` is the dimension
+/// or field with the problem.
 class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
@@ -31,8 +33,8 @@ public:
         /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch,
         /// which has `limit` bytes.
         not_whole,
-        /// The device must fill memory with an element, but can only repeat one byte, and the bytes
-        /// of the element differ.
+        /// The device must fill memory with an element of `value` bytes, but can only repeat one
+        /// byte, and the bytes of the element differ.
         no_pattern,
     };
 
@@ -47,7 +49,8 @@ public:
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the number of the dimension or field that `value()` concerns, from 0.
+    /// Returns the number, from 0, of the dimension or field with the problem; 0 if the reason
+    /// concerns none of them in particular.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }

@@ -57,7 +57,7 @@ public:
           writable_{options.create != 0} {
         if (writable_) { file_.resize(options.create); }
         std::size_t const bytes = file_.size();
-        if (bytes == 0) { return; } // an empty file cannot be mapped
+        if (bytes == 0) { return; } // the system maps no empty file; `bytes()` stays empty
         int flags = MAP_SHARED;
 #if defined MAP_POPULATE
         if (options.populate) { flags |= MAP_POPULATE; }

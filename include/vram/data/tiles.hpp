@@ -16,10 +16,10 @@ namespace vram {
 
 /// Selects the order of the tiles of a volume.
 enum class tile_order {
-    last_fastest,  ///< the last dimension varies fastest, as in memory
-    first_fastest, ///< the first dimension varies fastest
-    /// Like `last_fastest`, but rows alternate in direction, so that each tile touches its
-    /// predecessor.
+    last_fastest,  ///< row-major order of the tiles: the last dimension varies fastest
+    first_fastest, ///< column-major order of the tiles: the first dimension varies fastest
+    /// Like `last_fastest`, but every second row of tiles is visited backwards, and so are the rows
+    /// of every second slice, so that each tile touches the tile before it.
     snake,
 };
 
@@ -97,7 +97,8 @@ public:
     /// Returns the number of tiles in dimension `d`, from 0: the volume's extent divided by the
     /// tile's, rounded up.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
-    /// Returns the number of elements of the largest batch, at least 1.
+    /// Returns the largest number of elements that a batch (a tile with its halo) can have, at
+    /// least 1. With `boundary::clip`, possibly no batch has as many.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
     /// Returns the number of elements of the volume.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
@@ -160,7 +161,8 @@ private:
         for (std::size_t const n : of) { all *= n; }
         return all;
     }
-    /// Returns the largest number of elements of a tile with its halo in dimension `d`.
+    /// Returns the largest number of elements that a tile with its halo can have in dimension `d`.
+    /// With `boundary::clip`, possibly no tile has as many.
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
@@ -191,10 +193,10 @@ private:
     std::size_t        elements_ = 1;
 };
 
-/// Selects the part of a tile that a block of memory contains.
+/// Selects the elements of a tile that a block of memory contains, stored row by row without gaps.
 enum class tile_part {
-    whole, ///< the tile with its halo, contiguous row by row
-    inner, ///< the tile without its halo, contiguous row by row
+    whole, ///< the memory contains the tile and its halo
+    inner, ///< the memory contains the tile without its halo
 };
 
 } // namespace vram

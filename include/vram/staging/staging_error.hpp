@@ -28,7 +28,7 @@ class staging_error : public std::exception {
 public:
     /// Reasons of a `staging_error`.
     enum class reason : unsigned char {
-        failed,            ///< a copy, a file or a thread failed: see `cause`
+        failed,            ///< a step failed, such as a copy or a read of a file: see `cause()`
         capturing,         ///< the stream is being captured into a graph
         other_device,      ///< the stream belongs to another device than the staging
         not_device_memory, ///< the device address is null or in pageable memory
@@ -69,7 +69,8 @@ public:
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// Returns how the bytes were being copied; `nothing` if the arguments were invalid.
     [[nodiscard]] transfer_path path() const noexcept { return path_; }
-    /// Returns the invalid address of the call, or null if another reason applies.
+    /// Returns the address that the caller passed if `why()` is `not_device_memory` or
+    /// `not_host_memory`, else null. The invalid address may itself be null.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
     /// Returns the exception of the part that failed; null if the arguments were invalid.

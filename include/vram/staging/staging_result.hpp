@@ -15,14 +15,14 @@ namespace vram {
 ///
 ///     staging_result const r = stage.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
-    /// Number of bytes that were copied.
+    /// Number of bytes that were copied; after `copy_batch::run`, of all copies that were enqueued.
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
     transfer_path path = transfer_path::nothing;
     /// Number of copies that were enqueued; those that `copy_batch` enqueued by one call count as
     /// one. With the path `gds`, number of reads or writes.
     std::size_t pieces  = 0;
-    unsigned    threads = 0; ///< number of host threads that took part
+    unsigned    threads = 0; ///< number of host threads that copied, including the caller's
 
     /// Returns the reason for the path, as a sentence.
     [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }

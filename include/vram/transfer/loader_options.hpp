@@ -61,7 +61,8 @@ struct loader_options {
     /// (possibly shuffled) order. With `last_batch::drop` and a source with `size()`, all these
     /// loaders get equally many batches.
     std::size_t shard = 0;
-    /// Number of loaders that share the source.
+    /// Number of loaders that share the source. Each gets every `shards`-th batch, beginning with
+    /// the batch at position `shard`.
     std::size_t shards = 1;
     /// Largest sum of pinned and device memory in bytes; the default means no limit. If the loader
     /// needs more, its constructor throws `over_limit` before it allocates.

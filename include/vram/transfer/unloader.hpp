@@ -22,9 +22,9 @@
 
 namespace vram {
 
-/// A function that receives results: `sink(bytes, index)`. `bytes` is pinned memory that is valid
-/// until the function returns, and `index` the number of the result, from 0. It returns nothing,
-/// and throws if it fails.
+/// A function that receives the results of an unloader: `sink(bytes, index)`. `bytes` is host
+/// memory (pinned, unless pinning failed) that is valid until the function returns, and `index` the
+/// number of the result, from 0. The function returns nothing, and throws if it fails.
 template <class F>
 concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t>;
 

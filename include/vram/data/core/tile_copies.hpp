@@ -24,7 +24,8 @@ namespace detail {
 ///           of the first dimension, unless those are contiguous.) At the border, `wrap` needs one
 ///           more copy for each side. `edge`, `mirror` and `symmetric` need one for each halo
 ///           element beyond the border, and their product at corners. `clip` and `constant` need
-///           none there.
+///           no copies for elements beyond the border; with `constant`, the caller fills the memory
+///           with the constant first.
 template <std::size_t Rank>
 class tile_copies {
 public:
@@ -51,15 +52,16 @@ public:
         return true;
     }
 
-    /// Calls `visit` for each copy that collects tile `index` with its halo in the memory at `to`.
-    /// With `boundary::constant`, elements beyond the border are not written.
+    /// Calls `visit(pitched_copy)` for each copy that collects tile `index` with its halo in the
+    /// memory at `to`. With `boundary::constant`, elements beyond the border are not written.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
         all.template walk<0>();
     }
-    /// Calls `visit` for each copy that writes tile `index` without its halo to its place in the
-    /// volume. `from` contains the tile with its halo, or the tile alone if `part` is `inner`.
+    /// Calls `visit(pitched_copy)` for each copy that writes tile `index`, without its halo, to its
+    /// place in the volume. `from` contains the tile with its halo, or the tile alone if `part` is
+    /// `inner`.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
@@ -75,8 +77,9 @@ public:
     }
 
 private:
-    /// Calls `visit` for each copy of one tile: for each combination of contiguous runs of
-    /// elements, one run in each dimension.
+    /// Finds the copies of one tile. In each dimension, `for_each_run` divides the tile with its
+    /// halo into contiguous runs of elements of the volume. Each combination of runs, one for each
+    /// dimension, is a box: `box_copies` calls `visit` for its copies, usually one.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

@@ -46,8 +46,10 @@ public:
         p.now      = Pinned::state::empty;
         p.enqueued = false;
     }
-    /// Ends the copy with the number `which` of the block `p`, because a query of its event showed
-    /// that it is complete. Returns false, and does nothing, if this copy has ended already.
+    /// Records the end of the copy with the number `which` of the block `p`, because a query of its
+    /// event showed that it is complete, possibly before its callback has run. That callback then
+    /// has no effect (`end_by_callback` returns false). Returns false, and does nothing, if the end
+    /// of this copy is recorded already.
     [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
         if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
         if (!p.flagged) { ++p.completed_early; }

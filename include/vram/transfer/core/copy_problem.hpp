@@ -30,10 +30,11 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// To be called while an exception is handled. If it is an error of the platform whose text can be
-/// extended, returns the same error with `where` and the name of the batch in front of its text.
-/// For any other exception, returns `wrap(exception)`. Without host memory for this, returns the
-/// exception unchanged.
+/// Must be called in a `catch` block. Returns the current exception with the name of the batch: if
+/// the exception is a `Platform::error` to which a text can be added (see `explained_errors`), a
+/// copy with `where` and the name of the batch in front of its text. For any other exception,
+/// returns `wrap(met)`: `met` is a `std::exception_ptr` to the current exception. If host memory is
+/// refused, returns the current exception unchanged.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,
@@ -51,8 +52,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// To be called while the exception of a failed copy is handled. Returns this exception. If it is
-/// an error of the platform, the batch is added to its text.
+/// Must be called in the `catch` block for the exception of a failed copy. Returns that exception;
+/// an error of the platform gets the name of the batch in its text.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {

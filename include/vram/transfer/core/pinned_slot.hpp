@@ -49,7 +49,8 @@ struct pinned_slot {
     std::size_t asked = 0;
 
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
-    /// Number of the slot's last copy in the order of the copies of all slots.
+    /// Number of the slot's last copy among the copies of all slots, counted from 1 in the order in
+    /// which they begin; 0 before the first copy. The smallest number shows the oldest copy.
     std::uint64_t sequence = 0;
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
@@ -73,14 +74,17 @@ struct pinned_slot {
     /// for the copy yet. The thread that uses the block next then waits for the event `copied`
     /// first.
     bool in_flight = false;
-    /// True while an enqueued copy has not ended, so that the event `over` may be queried.
+    /// True from the time at which a copy of this block was enqueued until the loader or unloader
+    /// has recorded its end. During that time the event `over` is recorded and may be queried.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if neither an event nor a wait proves that the slot's last copy is complete. The block
     /// is then freed only after a wait for the whole device; if that wait fails, the block is
     /// reported as a leak.
     bool end_unknown = false;
-    bool left_out    = false; ///< true if the loop does not get the batch, so that it is not copied
+    /// True if `last_batch::drop` leaves out the batch in this block: the batch is not copied, and
+    /// the loop gets the next one.
+    bool left_out = false;
     /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 

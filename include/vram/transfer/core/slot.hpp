@@ -112,9 +112,9 @@ struct slot {
         for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
         forget_users();
     }
-    /// Blocks the calling thread until the work on the stream `on` and on the further streams is
-    /// complete. Needs no recorded event. If a wait fails, sets `end_unknown` and returns false:
-    /// the block must then not be used again.
+    /// Blocks the calling thread until the work on the stream `on` and on the streams added by
+    /// `add_user` is complete. Needs no recorded event. If a wait fails, sets `end_unknown` and
+    /// returns false: the block must then not be used again.
     [[nodiscard]] bool finish_users(stream on) noexcept {
         auto const complete = [](stream of) {
             return wait_or_report<Platform>(of, [of] { return Platform::device_of(of); });

@@ -338,8 +338,9 @@ private:
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called if the device failed: no further batch gets a block. If a further batch was to come,
-    /// the loop ends with the exception `why` in place of that batch, unless the loop ends earlier.
+    /// Called with the lock held if the device failed: no further batch is assigned to a block, and
+    /// the loop throws `why` in place of the first batch without a block. Has no effect if the loop
+    /// ends before that batch.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -122,8 +122,10 @@ public:
     }
     /// Returns true if a thread is enqueueing a copy, or makes the source fill a device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Records that the copy into the device block `s` is enqueued, or failed with the exception
-    /// `problem`. If the copy failed, the loop ends before that batch.
+    /// Called after a thread has tried to enqueue the copy into the device block `s`. If `problem`
+    /// is null, the copy is enqueued: the loop can get the batch. Otherwise the block is free
+    /// again, and the loop ends before that batch and throws `problem`, unless the loop ends
+    /// earlier.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }

@@ -192,9 +192,11 @@ private:
             return false;
         }
     }
-    /// Polls the completion flag of the oldest copy, and ends the copy if the flag is written. If
-    /// the flag stays unwritten for one second, queries the events of the copies. When this thread
-    /// stops polling, another one may begin.
+    /// Polls the completion flag of the oldest copy for a short time, or until `ready()` returns
+    /// true. If the flag is written, records the end of that copy. Otherwise, if a second has
+    /// passed since the time `looked` (the start of the wait or the last query), queries the events
+    /// of all copies, because the device may have failed. `turn` is the number of the copy that
+    /// this thread polled last. One thread at a time polls.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {

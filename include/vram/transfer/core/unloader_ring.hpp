@@ -79,9 +79,10 @@ public:
         return *got;
     }
 
-    /// Queues the first `bytes` bytes of the device block `from` as the next result. The copy waits
-    /// for the work enqueued so far on the stream `on` and on the block's further streams. Sets
-    /// `from` to null. If this function throws, the block still belongs to the caller.
+    /// Queues the first `bytes` bytes of the device block `from` as the next result. Their copy to
+    /// the host waits for the work enqueued so far on the stream `on` and on the streams that were
+    /// added by `result::record_stream`. Sets `from` to null. If this function throws, the block
+    /// still belongs to the caller.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -110,9 +111,9 @@ public:
         }
         threads_.notify();
     }
-    /// Makes the device block `s` free again, without a result, after the calling thread has waited
-    /// for the work on the stream `on` and on the block's further streams. If a wait fails, the
-    /// block is never used again.
+    /// Makes the device block `s` free again without sending a result. First, the calling thread
+    /// waits for the work on the stream `on` and on the streams that were added by
+    /// `result::record_stream`. If a wait fails, the block is never used again.
     void drop(slot& s, stream on) noexcept {
         if (!in_owning_process()) { return; } // in a forked child, the block belongs to the parent
         if (s.finish_users(on)) { give_back(s); }
@@ -147,9 +148,10 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results, or until the sink or a copy has failed. Then
-    /// `await_copied` returns null, so that the sink's thread can end. A failure that no call has
-    /// thrown is reported to the error sink.
+    /// Blocks the calling thread until the sink has received all results, or until the sink or a
+    /// copy has failed. From then on `await_copied` returns null, which ends the sink's thread, and
+    /// `send` throws. Reports a failure that no call has thrown to the error sink, the function for
+    /// errors that cannot be thrown.
     void stop() noexcept {
         bool lost = false;
         {
@@ -237,9 +239,9 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the exception `why` of the sink or of a copy (`what`: "the sink" or "a copy"), thrown
-    /// at the result `index`, or `none` if that is unknown. Only the first exception is stored. The
-    /// lock must be held.
+    /// Stores the exception `why` of the sink or of a copy, thrown at the result `index`, or `none`
+    /// if that is unknown. `what` names the part: "the sink", "the copy" or "a copy". Only the
+    /// first exception is stored. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
@@ -275,15 +277,17 @@ private:
 
     owning_process   owner_;
     slot_queue<slot> free_;
-    /// Device blocks with results that wait for an empty pinned block.
+    /// Device blocks whose results were sent and wait for their copies, oldest first.
     slot_queue<slot>   full_;
     slot_queue<pinned> empty_;
     slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
     std::exception_ptr problem_;
-    char const*        failed_ = "";   ///< "the sink" or "a copy", which threw `problem_`
-    std::size_t        at_     = none; ///< index of the result that failed, or `none`
-    std::size_t        index_  = 0;
-    std::size_t        held_   = 0; ///< number of device blocks that the program holds as results
+    /// The part that threw `problem_`, for a report: "the sink" or "the copy" (of the result
+    /// `at_`), or "a copy" if the device failed.
+    char const* failed_ = "";
+    std::size_t at_     = none; ///< index of the result that failed; `none` if unknown
+    std::size_t index_  = 0;
+    std::size_t held_   = 0; ///< number of device blocks in `result` objects, not yet sent
     /// Number of results that are being copied, wait for the sink, or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;

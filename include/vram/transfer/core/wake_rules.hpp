@@ -11,9 +11,10 @@
 namespace vram {
 namespace detail {
 
-/// Numbers and states of the threads that wait for copies or for free blocks (in `staged_wait`).
+/// Counts of the threads of a loader or unloader that wait in `staged_wait` until a copy is
+/// complete or a block is free. The thread of a loop that waits for its next batch is not counted.
 struct waiting_threads {
-    std::size_t idle        = 0;     ///< number of all threads that wait
+    std::size_t idle        = 0;     ///< number of waiting threads, polling or asleep
     std::size_t awake       = 0;     ///< number of waiting threads that poll instead of sleeping
     bool        polling     = false; ///< true while one thread polls the completion flags of copies
     bool        backing_off = false; ///< true while one thread polls for a free block, with pauses
@@ -54,9 +55,9 @@ public:
         return pair && !(ready && others.awake != 0);
     }
 
-    /// Returns true if a waiting producer (a thread that fills batches) must enqueue a copy,
-    /// because the consumer (the thread of the loop) does not wait. `pair`: a pinned block is
-    /// filled, and a device block is free.
+    /// Returns true if a waiting producer (a thread that fills batches) enqueues the next copy: if
+    /// `pair` is true (a pinned block is filled, and a device block is free) and the consumer (the
+    /// thread of the loop) does not wait for a batch. A waiting consumer enqueues the copy itself.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
@@ -70,14 +71,18 @@ public:
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if the copy is in progress, and waiting threads would not notice its end.
+        // True if the copy is not complete (`flies`), and no waiting thread would notice its end:
+        // with a completion flag, because no thread polls the flags; without one, because all
+        // waiting threads sleep without a time limit (`alone`).
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Returns true if the thread that released a batch leaves the copy to a producer that is
-    /// awake. `pair`: a pinned block is filled, and a device block is free. If all producers sleep,
-    /// returns false: waking one would take longer than the copy.
+    /// Called by a thread that has released a batch. Returns true if a copy is possible (`pair`: a
+    /// pinned block is filled, and a device block is free) and a waiting producer (a thread that
+    /// fills batches) polls: that producer enqueues the copy. Otherwise returns false: the calling
+    /// thread enqueues a possible copy itself, because waking a sleeping producer would take
+    /// longer.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
