@@ -83,8 +83,9 @@ public:
         return sources_[source].batch_bytes(at);
     }
 
-    /// Calls the source of batch `index` to fill `to`. Returns the result of that source, or 0
-    /// after the last batch.
+    /// Fills `to` with batch `index`: calls `fill` of the one of the concatenated sources that has
+    /// this batch, with the index of the batch in that source. Returns the result of that call, or
+    /// 0 after the last batch of all sources.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -94,8 +95,9 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
-    /// Calls the source of batch `index` to enqueue on the stream `copies` the copies into
-    /// `device`. Returns the result of that source, or 0 after the last batch.
+    /// Enqueues on the stream `copies` the copies of batch `index` into `device`: calls `enqueue`
+    /// of the one of the concatenated sources that has this batch. Returns the result of that call,
+    /// or 0 after the last batch of all sources.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }

@@ -216,7 +216,8 @@ private:
     std::string      path_;
     descriptor_owner plain_;
     descriptor_owner direct_;
-    /// `errno` with which the system refused `O_DIRECT`; 0 if `O_DIRECT` was not refused.
+    /// `errno` with which the system refused `O_DIRECT`, or `ENOTSUP` if it has no such flag; 0 if
+    /// `O_DIRECT` was not requested or not refused.
     mutable std::atomic<int> refused_{0};
 };
 

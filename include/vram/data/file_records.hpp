@@ -66,8 +66,9 @@ public:
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch or
-    /// if `stop` is requested. If the batch is larger than `to`, nothing is read.
+    /// Reads batch `index` into `to`, if `to` is large enough; otherwise reads nothing. Returns the
+    /// bytes of the batch in both cases. Returns 0 after the last batch, or if `stop` is requested
+    /// before the last byte is read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;

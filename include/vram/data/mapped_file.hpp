@@ -22,7 +22,7 @@
 
 namespace vram {
 
-/// Options of mapping a file.
+/// Options of a `mapped_file`: if the file is created, and when its bytes are read.
 struct mapped_file_options {
     /// If not 0, creates the file, or empties an existing one, with this many zero bytes, which can
     /// be written through the mapping. 0 opens an existing file, which can only be read.
@@ -88,9 +88,9 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// Returns the bytes from `header` on as elements. The elements must be const, unless the file
-    /// was created by this object. Throws `file_error` if they are not whole elements, or if the
-    /// file is shorter than `header`.
+    /// Returns the bytes from `header` on as elements; `header` must be a multiple of their
+    /// alignment. The elements must be const, unless this object created the file. Throws
+    /// `file_error` if the bytes are not whole elements, or if the file is shorter than `header`.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {

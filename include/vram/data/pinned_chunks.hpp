@@ -44,9 +44,9 @@ public:
         return chunks_[index];
     }
 
-    /// Enqueues the copy of batch `index` to `device` on the stream `copies`. Returns the bytes of
-    /// the batch, or 0 after the last batch. If the batch does not fit in `device`, nothing is
-    /// copied.
+    /// Enqueues the copy of batch `index` to `device` on the stream `copies`, if `device` is large
+    /// enough; otherwise enqueues nothing. Returns the bytes of the batch in both cases, or 0 after
+    /// the last batch.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

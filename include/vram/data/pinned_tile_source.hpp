@@ -45,7 +45,8 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
-    /// Returns the largest number of bytes of a batch.
+    /// Returns the largest number of bytes that a batch can have. With `boundary::clip`, possibly
+    /// no batch has as many.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
@@ -53,9 +54,9 @@ public:
     }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
-    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
-    /// the bytes of tile and halo, or 0 after the last tile. If these do not fit in `device`,
-    /// nothing is copied.
+    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`, if
+    /// `device` is large enough; otherwise enqueues nothing. Returns the bytes of tile and halo in
+    /// both cases, or 0 after the last tile.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

@@ -50,7 +50,8 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
-    /// Returns the largest number of bytes of a batch.
+    /// Returns the largest number of bytes that a batch can have. With `boundary::clip`, possibly
+    /// no batch has as many.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }

@@ -103,7 +103,8 @@ public:
         return download(s, std::as_writable_bytes(std::span{to}), from, at);
     }
 
-    /// Copies `bytes` bytes of a file, from `offset` on, to the device memory at `to`.
+    /// Reads `bytes` bytes of the file `from`, beginning at its offset `offset`, into the device
+    /// memory at `to`. The memory has all bytes when the call returns.
     template <detail::readable_at File>
     staging_result upload(stream s, void* to, File const& from, std::size_t offset,
                           std::size_t bytes, call_site at = call_site::current()) {
@@ -122,7 +123,8 @@ public:
             return this->staged(s, way, to, bytes, end);
         });
     }
-    /// Copies `bytes` bytes of the device memory at `from` into a file, from `offset` on.
+    /// Writes `bytes` bytes of the device memory at `from` into the file `to`, beginning at its
+    /// offset `offset`. The file has all bytes when the call returns.
     template <detail::writable_at File>
     staging_result download(stream s, File& to, std::size_t offset, void const* from,
                             std::size_t bytes, call_site at = call_site::current()) {

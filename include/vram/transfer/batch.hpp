@@ -81,7 +81,7 @@ public:
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
     /// Returns true if this object has no batch: it was default-constructed, released or moved
-    /// from.
+    /// from. Every batch has at least one byte.
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Returns the device memory of the batch as elements; empty after a release. Throws

@@ -70,7 +70,8 @@ public:
     using batch    = vram::batch<Platform>;
 
     /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
-    /// the device of the loop's stream `consumer`, and starts to fill batches.
+    /// the device of the loop's stream `consumer`. Starts the threads that fill batches, unless
+    /// `loader_options::depth` is 0.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>

@@ -108,8 +108,9 @@ public:
     /// Returns the number of bytes of the batch if the reason concerns its size, the number of
     /// blocks that the program holds if it is `all_held`, else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the number that the description of the reason calls `limit`; the number of all
-    /// device blocks if the reason is `all_held`; else 0.
+    /// Returns the number that the reason calls `limit`: the bytes of a block (`too_large`), of an
+    /// element (`wrong_alignment`) or of a full batch (`short_batch`), the source's `size()`
+    /// (`ends_early`), or the number of device blocks (`all_held`); else 0.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0 if it returned none.
     [[nodiscard]] long long returned() const noexcept { return returned_; }

@@ -18,7 +18,9 @@ struct slot_states {
     /// Number of pinned blocks that are free.
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< number of pinned blocks that the source is writing
-    /// Number of filled pinned blocks that wait for a device block, or for their turn in the order.
+    /// Number of filled pinned blocks whose copy is not enqueued yet, usually because no device
+    /// block is free, or because an earlier batch is not filled yet (with
+    /// `loader_options::ordered`).
     std::size_t filled = 0;
     /// Number of pinned blocks with a copy that is not known to be complete.
     std::size_t copying = 0;

@@ -202,10 +202,10 @@ public:
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// Sends the first `bytes` bytes of the memory as the next result. The copy waits for the work
-    /// enqueued so far on the unloader's stream and on the recorded streams. A result of 0 bytes
-    /// also has an index: the sink receives an empty span. Does nothing if the result was sent
-    /// already.
+    /// Sends the first `bytes` bytes of the memory as the next result. The copy to the host waits
+    /// for the work enqueued so far on the unloader's stream and on the streams added by
+    /// `record_stream`. A result of 0 bytes also has an index: the sink receives an empty span.
+    /// Does nothing if the result was sent already.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};

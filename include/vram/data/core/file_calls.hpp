@@ -19,8 +19,9 @@
 namespace vram {
 namespace detail {
 
-/// The system calls of a `file`. Each function returns the result of its system call and leaves the
-/// error in `errno`. Tests replace them by calls that are interrupted, short or refused.
+/// The system calls of a `file`. Except `is_file`, each function returns the result of its system
+/// call and leaves the error in `errno`. Tests replace this class by one with calls that are
+/// interrupted, short or refused.
 ///
 /// Threads   Any thread may call.
 struct file_calls {

@@ -33,8 +33,8 @@ enum class nontemporal_width : unsigned char { none, bytes_16, bytes_32, bytes_6
 
 #ifdef VRAM_NONTEMPORAL_COPY
 
-/// Copies `blocks` times 256 bytes, at least once, by stores of 16 bytes. `to` must be a multiple
-/// of 64.
+/// Copies `blocks` times 256 bytes, by stores of 16 bytes. `blocks` must be at least 1, and the
+/// address `to` a multiple of 64.
 inline void nontemporal_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"

@@ -80,8 +80,9 @@ public:
     [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns false in a forked child process, which has none of the ring's threads, and when
-    /// simulated threads stand still because the process is ending.
+    /// Returns true if the ring's threads can run. Returns false in a forked child process, which
+    /// does not have these threads, and with a simulated device when the process is ending:
+    /// simulated threads then no longer run.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }

@@ -30,10 +30,12 @@ namespace detail {
 ///
 /// Failure   Copies throw `staging_error`. The constructor throws the exceptions of memory, threads
 ///           and streams.
-/// Threads   Any thread may call. Calls run one at a time, except small direct copies.
+/// Threads   Any thread may call. Calls run one at a time, except single copies of few bytes of
+///           pageable memory (`direct_small`), which run concurrently.
 /// Streams   Copies through the ring are enqueued on a non-blocking stream of the ring, which first
 ///           waits for the earlier work of the caller's stream. Single copies are enqueued on the
-///           caller's stream.
+///           caller's stream. Before storage accesses device memory, the calling thread waits for
+///           that stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
 public:

@@ -165,8 +165,8 @@ private:
     std::size_t           full_ = 0; ///< bytes of a full batch; a batch with fewer is short
     /// The source's `size()`, or `unknown`.
     std::size_t total_ = unknown;
-    /// The source's `size()` when its last batch was tested for being short; `unknown` before the
-    /// test.
+    /// The source's `size()` when `last_is_short` tested its last batch, so that a later pass of
+    /// equal size uses the result `last_short_` again; `unknown` before the first test.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -45,8 +45,9 @@ concept indexed_source =
         { f(to, index) } -> batch_count;
     };
 
-/// A source that writes batches into pinned memory: an `indexed_source`, or a callable `fill(to)`
-/// that writes the next batch. A callable without the index is called by one thread at a time.
+/// A source that writes batches into pinned memory and returns their bytes (see `batch_count`): an
+/// `indexed_source`, which gets the index of the batch, or a callable `fill(to)` that writes the
+/// next batch. A callable without the index is called by one thread at a time.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
@@ -110,9 +111,10 @@ concept measured_source = counted_source<S> && requires(S const& s, std::size_t 
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// A source that a loader can read again from its beginning: a range that can be iterated more than
-/// once, or anything that is no range. If a source without index keeps a position, it needs a
-/// member `restart()` that sets it back.
+/// A source that a loader can read again from its beginning (`loader::restart`): a range that can
+/// be iterated more than once, or anything that is no range. A source without index that keeps a
+/// position also needs a member `restart()` that sets the position back; the concept does not test
+/// this.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;

@@ -26,12 +26,14 @@
 namespace vram {
 namespace detail {
 
-/// The functions by which a loader or an unloader learns the end of its copies. `copy_channel`
-/// calls them while it holds their lock.
+/// The functions that a `copy_channel` calls in its owner (a loader or an unloader) if a copy is
+/// complete or the device has failed. The owner's lock is held during these calls.
 template <class Platform>
 struct copy_owner {
-    /// Called when the copy of the pinned block `p` is complete, or if nothing will report its end:
-    /// then `p.in_flight` is true, and the thread that uses the block next waits for the copy.
+    /// Called when the copy of the pinned block `p` is complete: a loader fills the block again,
+    /// and an unloader passes it to the sink. Also called if no callback and no flag reports the
+    /// end of the copy: then `p.in_flight` is true, and the thread that uses the block next first
+    /// waits for the event `p.copied`.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
     /// Called with the lock held if the end of the enqueued copies cannot be awaited: `why` is the
     /// error that the event of a copy returned, because the device failed, or
@@ -46,7 +48,8 @@ protected:
 /// Enqueues the copies between the pinned and the device blocks of a loader (`upload`) or of an
 /// unloader (`download`) on one copy stream. This stream first waits for the last uses of the
 /// device block. A callback or a completion flag (a word in pinned memory that the device writes)
-/// reports the end of a copy, so that no host thread waits for it, unless `call_back` is false.
+/// reports the end of a copy, so that no host thread waits for it. If `settings::call_back` is
+/// false, neither is used.
 ///
 /// Failure   `upload` and `download` return the exception of a copy that cannot be enqueued. If a
 ///           callback cannot be enqueued, the copy counts as ended, and the thread that uses the
@@ -109,7 +112,8 @@ public:
     }
 
     /// Enqueues the copy of a batch from the pinned block `from` to the device block `to`. Returns
-    /// null, or the exception if that failed. The copy may end before this function returns.
+    /// null, or the exception if that failed. If the copy is complete before this function returns,
+    /// another thread may already fill `from` with another batch.
     [[nodiscard]] std::exception_ptr upload(pinned& from, slot& to) noexcept {
         to.size   = from.size;
         to.filled = from.filled;
@@ -147,9 +151,10 @@ public:
             }
         }
     }
-    /// Queries the event of each enqueued copy, without the lock. Ends the copies that are
-    /// complete, and passes an error to the owner: a device that has failed calls no callbacks and
-    /// writes no flags. If the process is ending, an unloader gets `loader_error{ended}` instead.
+    /// Detects a failed device, which calls no callbacks and writes no flags: queries the event of
+    /// each enqueued copy, without the lock. Records the ends of complete copies, and passes an
+    /// error to the owner. If the process is ending, an unloader's copies may never end: the
+    /// unloader gets `loader_error{ended}`, without a query.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
@@ -216,10 +221,10 @@ private:
             return problem;
         }
     }
-    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued.
-    /// Does nothing if the copy has a completion flag, which reports the end of the copy. Otherwise
-    /// enqueues a callback. If the callback fails or is not wanted, the thread that uses `p` next
-    /// waits for the copy.
+    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued:
+    /// arranges that its end is reported. Does nothing if the copy has a completion flag. Otherwise
+    /// enqueues a callback. If that fails, or if `settings::call_back` is false, the thread that
+    /// uses `p` next waits for the copy (`in_flight`).
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -68,13 +68,15 @@ public:
         }
     }
     /// Blocks the calling thread until the copy stream has executed all copies and written all
-    /// completion flags. Returns false if the wait failed, so that copies may still be running.
+    /// completion flags. Returns false if the waits for the stream and then for the device failed:
+    /// copies may still be running. Returns true without a wait if the process is ending.
     [[nodiscard]] bool finish() noexcept {
         stream const on = view();
         return wait_or_report<Platform>(on, [on] { return Platform::device_of(on); });
     }
-    /// Blocks the calling thread until all callbacks have returned. Returns false if the wait
-    /// failed, so that callbacks may still run.
+    /// Blocks the calling thread until all callbacks have returned. Returns false if the waits for
+    /// their stream and then for the device failed: callbacks may still run. Returns true without a
+    /// wait if the process is ending.
     [[nodiscard]] bool drain() noexcept {
         return wait_or_report<Platform>(calls_.view(),
                                         [this] { return Platform::device_of(calls_.view()); });

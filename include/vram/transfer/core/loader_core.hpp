@@ -269,7 +269,9 @@ private:
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
-    /// Makes the source produce the batch that was assigned to the block `b`.
+    /// Makes the source produce the batch that was assigned to the block `b`, and passes the batch
+    /// to the loop (`deliver`), or leaves it out (`left_out`), or ends the loop before this batch
+    /// (`ended`), because the source has no such batch or producing it has thrown an exception.
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
@@ -317,9 +319,11 @@ private:
         return bytes;
     }
 
-    /// Returns the bytes of the batch that `call` obtains from the source. An exception of the
-    /// source is rethrown with the numbers of the batch: as a `loader_error`, or, if it is an error
-    /// of the platform, with its type unchanged.
+    /// Calls `call`, which makes the source produce batch `index` (index `asked` in the source),
+    /// and returns the bytes of the batch, or 0 if the source has no such batch. Throws an
+    /// exception of the source again with both numbers: as a `loader_error`, or, if it is an error
+    /// of the platform, with its type unchanged. Throws `loader_error` if the source returns a
+    /// negative number, or more bytes than a block has.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {

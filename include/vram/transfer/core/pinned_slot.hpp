@@ -88,7 +88,9 @@ struct pinned_slot {
     /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 
-    /// Returns true if `*flag` shows that copy number `which`, or a later one, is complete.
+    /// Returns true if copy number `which` is complete: if `*flag`, the low 32 bits of the number
+    /// of the last complete copy, has reached `which`. The difference is compared as a signed
+    /// number, because the bits wrap around.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
         if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) < 0) {

@@ -43,8 +43,9 @@ struct slot {
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< streams added by `add_user`, which use the block too
-    /// Holds that keep the handles in `others` valid if the program destroys these streams before
-    /// the release; empty for a stream that vram did not create.
+    /// A hold for each stream in `others`: keeps the handle valid until the batch is released or
+    /// the result is sent, even if the program destroys the stream before. Empty for a stream that
+    /// vram did not create.
     std::vector<stream_hold<Platform>> others_held;
     /// One event for each stream in `others`, recorded after its last use; kept for reuse.
     std::vector<event> others_released;
@@ -66,7 +67,8 @@ struct slot {
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// The line of the program that used the block last, for reports.
     [[no_unique_address]] last_use<Platform> last{};
-    /// True if the event `released` is recorded, and the copy stream does not wait for it yet.
+    /// True from the release of the batch (`record_users`, which records the event `released`)
+    /// until the copy stream waits for this event.
     bool in_use = false;
     /// True if neither an event nor a wait proves that the last use of the block is complete. The
     /// block is then freed only after a wait for the whole device; if that wait fails, the block is
@@ -80,7 +82,8 @@ struct slot {
         if (!over) { Platform::wait(s, copied); }
     }
     /// Adds a stream `s` that uses the block. `s` waits for the last copy into the block or out of
-    /// it. The next copy waits for the work enqueued on `s` before `record_users` is called.
+    /// it. The next copy waits for the work that is enqueued on `s` before the batch is released or
+    /// the result is sent (`record_users`).
     void add_user(stream s) {
         for (stream const& known : others) {
             if (known == s) { return; }
@@ -131,8 +134,9 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`. If the event is of another
-    /// device, a later event of `where`, or else a new event, takes its place.
+    /// Makes `others_released[n]`, the event for the stream `others[n]`, an event of that stream's
+    /// device `where`, because a stream can record only events of its device. If needed, exchanges
+    /// the event with a later one of `where`, or with a new one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

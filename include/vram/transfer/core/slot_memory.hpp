@@ -67,7 +67,8 @@ public:
     /// Allocates `bytes` bytes for each slot. If `pageable` is true and a block cannot be pinned,
     /// allocates pageable memory for it; returns the number of such blocks. Also allocates a
     /// completion flag (a word that the device writes after a copy) for each pinned slot, if the
-    /// platform supports it, no block is pageable, and everything fits in `budget` bytes.
+    /// platform supports it, no block is pageable, memory for the flags is available, and
+    /// everything fits in `budget` bytes. So with `budget` 0 there are no flags.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =

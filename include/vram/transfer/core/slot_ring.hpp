@@ -163,11 +163,12 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready for the loop, or until none can come. If a copy is possible,
-    /// the calling thread (of the loop) enqueues it, because the producers have batches to fill.
-    /// Exception: if a batch is ready and a waiting producer polls, that producer enqueues the
-    /// copy. Returns false after `loader_options::timeout`. Adds to `spare` the nanoseconds that
-    /// the calling thread spent on copies while a batch was ready.
+    /// Waits until a batch is ready for the loop, or no batch can come: the loader stops, the
+    /// source has ended, or the loop holds all device blocks. Returns false if neither happens
+    /// within `loader_options::timeout`. If a copy is possible, the calling thread (of the loop)
+    /// enqueues it, because the producers have batches to fill. Exception: if a batch is ready and
+    /// a waiting producer polls, that producer enqueues the copy. Adds to `spare` the nanoseconds
+    /// that the calling thread spent on copies while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {

@@ -136,8 +136,9 @@ protected:
             copy_all();
         }
     }
-    /// Assigns the next batch to a pinned block, for a loader without producer threads. Returns
-    /// null if a batch is filled or ready, or if there is no further batch. Waits at most until one
+    /// For a loader without producer threads: assigns the next batch to a pinned block, which the
+    /// thread of the loop then fills. Returns null if a filled block waits for its copy, if a batch
+    /// is ready on the device, or if no batch is left. If no pinned block is empty, waits until a
     /// copy is complete and its block empty.
     pinned* pinned_now() {
         auto held = threads_.hold();
@@ -176,7 +177,8 @@ protected:
         if (!wake) { copy_all(); }
     }
     /// Leaves out the batch in the pinned or device block `s`, which was filled in `fill_ns`
-    /// nanoseconds: the block becomes empty again, and the loop gets the next batch instead.
+    /// nanoseconds: the loop gets the next batch instead. The block becomes empty again, a pinned
+    /// block once the filled batches before it are copied.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -263,9 +265,9 @@ protected:
 
 private:
     /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
-    /// thread then copies. Returns false if there is no such pair, if another thread is copying, or
-    /// if the loader stops. The caller then calls `copied`, which ends the copy and takes the next
-    /// pair.
+    /// thread then enqueues a copy. Returns false if there is no such pair, if another thread is
+    /// copying, or if the loader stops. After the copy, the caller calls `copied`, which records
+    /// the copy, stores the next pair in `from` and `to`, and returns false if there is none.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = threads_.hold();
         return claim_next(from, to);

@@ -69,9 +69,9 @@ public:
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
     }
-    /// Polls, then sleeps, until `ready()` returns true, or until the duration `most`, if it is not
-    /// 0, has passed. On the simulated device this is simulated time, or real time if simulated
-    /// time stands still. Returns false if the duration has passed.
+    /// Polls, then sleeps, until `ready()` returns true, or until the duration `most` has passed
+    /// (0: no limit). Returns false if the duration has passed, else true. On the simulated device,
+    /// `most` is simulated time, or real time if a thread blocks outside simulated time.
     template <class Ready>
     bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
         if constexpr (spins) {
@@ -95,10 +95,11 @@ public:
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While no copy
-    /// is in progress, first polls for 100 us. Then, in the first second and as long as `wanted()`
-    /// returns true, it polls with pauses, so that it notices a free device block without being
-    /// woken. Otherwise it sleeps. On the simulated device it only sleeps.
+    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
+    /// are in progress, waits for their ends as `wait_for_copies` does. While none is in progress,
+    /// polls for 100 us, then with pauses as long as `wanted()` returns true, so that this thread
+    /// notices a free device block without being woken; without `wanted()`, or after one second,
+    /// sleeps. On the simulated device it only sleeps.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {

@@ -64,7 +64,8 @@ public:
     ~unloader_core() { shut_down(); }
 
     /// Waits until the sink has received all results, or until the sink or a copy has failed, and
-    /// ends the sink's thread.
+    /// ends the sink's thread. Then waits until all callbacks have returned and all completion
+    /// flags are written. A second call does nothing.
     void shut_down() noexcept {
         // A forked child process does not have the sink's thread.
         if (!this->in_owning_process()) { return; }

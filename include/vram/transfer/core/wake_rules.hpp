@@ -46,10 +46,10 @@ public:
     /// copy or to fill a block.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the waiting consumer (the thread of the loop) must enqueue a copy. `pair`: a
-    /// pinned block is filled, and a device block is free; otherwise no copy is possible. `ready`:
-    /// a batch is ready for the consumer. If `ready` is true, the consumer leaves the copy to
-    /// another thread that polls, if there is one (`others.awake`).
+    /// Returns true if the waiting consumer (the thread of the loop) enqueues the next copy: if
+    /// `pair` is true (a pinned block is filled, and a device block is free), except if a batch is
+    /// `ready` for the consumer and a waiting producer (a thread that fills batches) polls
+    /// (`others.awake`). That producer then enqueues the copy.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
