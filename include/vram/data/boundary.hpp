@@ -24,7 +24,8 @@ enum class boundary {
     constant,  ///< `x x|a b c d|x x`: all have one value `x`, set by the caller (default 0)
 };
 
-/// Result of `boundary_place` for a position at which no element appears.
+/// Result of `boundary_place` for a position at which no element of the row appears: beyond an end
+/// with `clip` or `constant`, and everywhere in an empty row.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 /// Returns the index of the element of a row that appears at position `at`, which may lie outside

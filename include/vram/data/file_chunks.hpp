@@ -34,7 +34,8 @@ namespace vram {
 template <class File>
 class file_chunks {
 public:
-    /// Divides the file `from` into chunks of `chunk` bytes.
+    /// Divides the file `from`, with the size that it has now, into chunks of `chunk` bytes (see
+    /// `chunking`), one for each batch.
     file_chunks(File from, std::size_t chunk, chunking_options options = {})
         : file_{std::move(from)}, cut_{file_.size(), chunk, options} {}
 

@@ -26,7 +26,7 @@ namespace vram {
 /// Cost      One memcpy for each batch, 5 to 12 GB/s per thread.
 class memory_chunks {
 public:
-    /// Divides the memory `from` into chunks of `chunk` bytes.
+    /// Divides the memory `from` into chunks of `chunk` bytes (see `chunking`), one for each batch.
     memory_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
         : from_{from}, cut_{from.size(), chunk, options} {}
 
@@ -38,7 +38,8 @@ public:
     /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
 
-    /// Returns the part of the memory that is batch `index`, without a copy.
+    /// Returns the part of the memory that is batch `index`, without a copy. `index` must be less
+    /// than `size()`.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         auto const [offset, bytes] = cut_[index];
         return from_.subspan(offset, bytes);

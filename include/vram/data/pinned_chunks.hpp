@@ -19,14 +19,14 @@ namespace vram {
 ///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader
 ///
 /// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
-///           `enqueue` throws an error of the platform if the copy fails.
+///           `enqueue` throws an error of the platform if the copy cannot be enqueued.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copy is enqueued on the stream `copies`. Pageable memory
 ///           works as well but slowly, because CUDA stages the copy while the caller waits.
 /// Cost      One copy for each batch.
 class pinned_chunks {
 public:
-    /// Divides the memory `from` into chunks of `chunk` bytes.
+    /// Divides the memory `from` into chunks of `chunk` bytes (see `chunking`), one for each batch.
     pinned_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
         : chunks_{from, chunk, options} {}
 
@@ -39,7 +39,8 @@ public:
         return chunks_.batch_bytes(index);
     }
 
-    /// Returns the part of the memory that is batch `index`, without a copy.
+    /// Returns the part of the memory that is batch `index`, without a copy. `index` must be less
+    /// than `size()`.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         return chunks_[index];
     }

@@ -64,8 +64,8 @@ public:
     staging(stream s, Pinned pinned, staging_options const& options = {})
         : core{s, std::move(pinned), options} {}
 
-    /// Copies all of `from` to the device memory at `to`. `from` may be changed when the call
-    /// returns.
+    /// Copies all of `from` to the device memory at `to`, ordered in the stream `s`. When the call
+    /// returns, `from` may be changed, and later work on `s` may use the copy.
     staging_result upload(stream s, void* to, std::span<std::byte const> from,
                           call_site at = call_site::current()) {
         return core::moved(from.size(), at, [&](transfer_path& way) {

@@ -10,8 +10,9 @@
 
 namespace vram {
 
-/// The result of `staging::upload` or `download`, which has copied all bytes, or of
-/// `copy_batch::run`, which has only enqueued the copies.
+/// The result of `staging::upload` or `download`, or of `copy_batch::run`. `copy_batch::run` has
+/// only enqueued the copies, and so has an upload of few bytes (`direct_small`); other calls return
+/// after the copy.
 ///
 ///     staging_result const r = stage.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {

@@ -63,10 +63,11 @@ public:
     /// `loader_options::ordered` is true. A number is missing if `last_batch::drop` discards a
     /// batch that the source has filled.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// Returns the index of this batch in the source, which the loader passed to it if it takes an
-    /// index; 0 after a release. It differs from `index()` if the order is shuffled, if several
-    /// loaders share the source (`loader_options::shards`), or if batches before this one were left
-    /// out because they are known to be short (`last_batch::drop`).
+    /// Returns the index of this batch in the source: the index that the loader passed to the
+    /// source, if the source takes one; 0 after a release. This index differs from `index()` if the
+    /// order is shuffled, if several loaders share the source (`loader_options::shards`), or if
+    /// batches before this one were left out because they are known to be short
+    /// (`last_batch::drop`).
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
@@ -106,8 +107,8 @@ public:
     }
 
     /// Releases the batch, which is then empty. The loader may overwrite the memory once the work
-    /// enqueued so far on the loop's stream (on `s` instead, if given) and on the recorded streams
-    /// is complete.
+    /// enqueued so far on the loop's stream (on `s` instead, if given) and on the streams added by
+    /// `record_stream` is complete.
     void release() noexcept { release(stream_, call_site{}); }
     void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }

@@ -124,8 +124,8 @@ public:
         r.send(from.size(), at);
     }
 
-    /// Blocks the calling thread until the sink has received all results that were sent. Throws if
-    /// the sink or a copy has failed.
+    /// Blocks the calling thread until the sink has received all results that were sent. Throws the
+    /// exception of the sink or of a copy, if one has failed.
     void finish(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->finish(); });

@@ -68,7 +68,7 @@ struct file_calls {
     }
     static int close(int fd) noexcept { return ::close(fd); }
 
-    /// Largest offset of a file.
+    /// Largest offset in a file that the system calls can express.
     static constexpr std::size_t most = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
 };
 

@@ -28,7 +28,8 @@
 namespace vram {
 namespace detail {
 
-/// Width of the non-temporal stores that a `nontemporal_copy` may use. `none` means a memcpy.
+/// Width of the non-temporal stores (which bypass the caches) of `nontemporal_copy`. With `none`,
+/// the copy is a memcpy.
 enum class nontemporal_width : unsigned char { none, bytes_16, bytes_32, bytes_64 };
 
 #ifdef VRAM_NONTEMPORAL_COPY

@@ -31,7 +31,8 @@ public:
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
 
-    /// Returns the number of the transfer's next piece, or `none` at the end or after a failure.
+    /// Takes the next piece of the transfer, so that no other call gets it. Returns the number of
+    /// the piece, or `none` if all pieces were taken or one has failed.
     [[nodiscard]] std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);

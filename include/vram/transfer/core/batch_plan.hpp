@@ -163,7 +163,8 @@ private:
     source_type const&    source_;
     loader_options const& options_;
     std::size_t           full_ = 0; ///< bytes of a full batch; a batch with fewer is short
-    /// The source's `size()`, or `unknown`.
+    /// The source's `size()` at the beginning of this pass; `unknown` if the source has no such
+    /// function.
     std::size_t total_ = unknown;
     /// The source's `size()` when `last_is_short` tested its last batch, so that a later pass of
     /// equal size uses the result `last_short_` again; `unknown` before the first test.

@@ -66,8 +66,8 @@ public:
         end(p);
         return true;
     }
-    /// Records that all copies have ended. To be called when every callback has run or will never
-    /// run.
+    /// Records that all copies have ended. The caller knows that every callback has run or will
+    /// never run.
     void end_all() noexcept {
         for (Pinned& p : blocks_) {
             p.completed_early = 0;

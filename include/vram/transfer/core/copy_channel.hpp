@@ -168,7 +168,7 @@ public:
         }
     }
 
-    /// Records that all copies have ended. To be called, with the lock held, when every callback
+    /// Records that all copies have ended. The caller holds the lock, and knows that every callback
     /// has run or will never run.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
@@ -177,7 +177,7 @@ public:
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
     /// Blocks the calling thread until all callbacks have returned and, if `flags` is true, all
     /// completion flags are written. Returns false if no wait guarantees this: the memory that they
-    /// access must then stay allocated.
+    /// access must then stay allocated. Returns true without a wait if the process is ending.
     [[nodiscard]] bool drain(bool flags) noexcept {
         return lane_.drain() && (!flags || lane_.finish());
     }

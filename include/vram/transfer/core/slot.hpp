@@ -19,7 +19,8 @@ namespace detail {
 
 /// A device block for one batch of a loader (or one result of an unloader), with the events that
 /// order its uses. A stream of the program waits for `copied` before it uses the block. Before the
-/// next copy, the copy stream waits for `released` and for an event of each further stream.
+/// next copy, the copy stream waits for `released` and for an event of each stream added by
+/// `add_user`.
 ///
 /// Threads   One thread at a time accesses a slot: the thread that copies into it, or the one that
 ///           uses the batch.

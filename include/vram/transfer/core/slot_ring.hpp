@@ -66,7 +66,8 @@ public:
     }
 
     /// Releases the batch in the device block `s`. The block may be overwritten once the work that
-    /// was enqueued so far on the stream `on` and on the batch's further streams is complete.
+    /// was enqueued so far on the stream `on` and on the streams added by `batch::record_stream` is
+    /// complete.
     void release(slot& s, stream on) noexcept {
         // In a forked child process nothing is released: the block belongs to the parent.
         if (!this->in_owning_process()) { return; }

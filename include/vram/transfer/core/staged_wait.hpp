@@ -228,7 +228,7 @@ private:
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep
         constexpr auto          pause = std::chrono::microseconds{20};
-        // Both values are read now, because other threads may change `p` while the lock is
+        // `flag` and `which` are read now, because other threads may change `p` while the lock is
         // released.
         std::uint32_t* const flag  = p.flag;
         std::uint64_t const  which = p.copy_number;
