@@ -75,7 +75,8 @@ public:
         }
     }
 
-    /// Returns the number of copies that were begun and have not ended.
+    /// Returns the number of copies that were begun and whose end is not recorded. A copy that
+    /// could not be enqueued counts until `end_all`.
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
     /// Returns the block of the oldest enqueued copy with a completion flag, or null.
