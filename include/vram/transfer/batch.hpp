@@ -19,7 +19,7 @@ namespace vram {
 
 /// One batch of a loader in device memory. The loop's stream already waits for the copy, so work
 /// enqueued on this stream may use the memory. After the batch is destroyed or released, the loader
-/// may overwrite the memory once all earlier work of the loop's stream is complete.
+/// may overwrite the memory once the work enqueued before on the loop's stream is complete.
 ///
 ///     for (auto& b : batches) {
 ///         auto const x = b.span<float>();
@@ -32,7 +32,8 @@ namespace vram {
 ///           and `std::bad_alloc`.
 /// Threads   One thread at a time. Any thread may release a batch, even after the loader's end.
 /// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
-///           only after the work on all these streams.
+///           only after the work enqueued before the release on the loop's stream and on each added
+///           stream.
 /// Cost      A release records one event on each stream that uses the batch, and one more with
 ///           `loader_options::timing`.
 template <class Platform>

@@ -44,8 +44,9 @@ namespace vram {
 ///           all batches before it. The range has then ended. An exception of the source is the
 ///           `cause()` of a `loader_error` that names the batch. An error of the platform keeps its
 ///           type and names the batch in its text. Mistakes of the loop itself throw
-///           `loader_error`. The constructor throws an exception of the resources, or `over_limit`
-///           if the budget is too small, and then leaks nothing.
+///           `loader_error`. The constructor throws an exception of the resources, `over_limit` if
+///           the budget is too small, or `loader_error` if the options need a function that the
+///           source lacks. It then leaks nothing.
 /// Threads   The source runs on the threads of the producers, or with `depth` 0 on that of the
 ///           loop. The loop runs on one thread of the caller. A batch may be released on any
 ///           thread. The destructor joins the producers.
@@ -155,8 +156,8 @@ public:
     /// batch is short.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Returns counters and times since the construction, such as the time spent waiting. Must be
-    /// called on the thread that runs the loop.
+    /// Returns counters and times of this loader since its construction, such as the time for which
+    /// the loop waited. Must be called on the thread that runs the loop.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
@@ -207,8 +208,8 @@ private:
     call_site at_;
 };
 
-/// The iterator of a loader. It waits for its batch when it is first dereferenced or compared, or
-/// when it is incremented before either.
+/// The iterator of a loader. The loop's thread waits for the batch at the iterator when the
+/// iterator is first dereferenced or compared, or when it is incremented before either.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:

@@ -63,7 +63,8 @@ public:
         : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
         write();
     }
-    /// Makes an error with the reason `source_failed` from the exception of the source.
+    /// Makes an error with the reason `source_failed`. `cause` is the exception that the source
+    /// threw.
     explicit loader_error(std::exception_ptr cause) noexcept
         : why_{reason::source_failed}, cause_{std::move(cause)} {
         write();
@@ -87,7 +88,8 @@ public:
         return *this;
     }
 
-    /// Sets the line of the program that called the loader or unloader. Returns this error.
+    /// Sets the line of the program that called the loader or unloader, with which `what()` then
+    /// begins. Returns this error.
     loader_error& from(call_site at) noexcept {
         caller_ = at;
         write();
@@ -98,15 +100,15 @@ public:
     /// passed none. `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number of the batch or result that failed, from 0. If no batch could be taken,
-    /// this is the number of those received (or results sent) so far. 0 if the reason concerns no
-    /// batch.
+    /// Returns the number, from 0, of the batch or result that failed. If the loop could not
+    /// receive a batch, or the program could not obtain memory for a result, this is the number of
+    /// the next one: as many were received, or sent, before. 0 if the reason concerns no batch.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
     /// is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
-    /// Returns the number of bytes of the batch if the reason concerns its size, the number of
-    /// blocks that the program holds if it is `all_held`, else 0.
+    /// Returns the bytes of the batch or result for `too_large`, `wrong_alignment` and
+    /// `short_batch`; the number of device blocks that the program holds for `all_held`; else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// Returns the number that the reason calls `limit`: the bytes of a block (`too_large`), of an
     /// element (`wrong_alignment`) or of a full batch (`short_batch`), the source's `size()`
@@ -114,8 +116,8 @@ public:
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0 if it returned none.
     [[nodiscard]] long long returned() const noexcept { return returned_; }
-    /// Returns how many blocks of the loader were in each state, if the reason is `timed_out`; else
-    /// zeros.
+    /// Returns the number of the loader's blocks in each state when the loop stopped waiting, for
+    /// the reason `timed_out`; zeros for other reasons.
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
     /// Returns the exception that the source threw, or null if it threw none.

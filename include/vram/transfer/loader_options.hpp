@@ -40,8 +40,9 @@ struct loader_options {
     /// complete. 0 means `depth`, plus one for each producer after the first. Ignored if `depth` is
     /// 0, or if the source enqueues its own copies.
     std::size_t pinned_depth = 0;
-    /// Number of device blocks. A device block is free again once the streams that use its batch
-    /// are done. 0 means `depth`. Ignored if `depth` is 0.
+    /// Number of device blocks; 0 means `depth`. A device block is free again once its batch is
+    /// released; on the device, the next copy into it waits for the streams that use the batch.
+    /// Ignored if `depth` is 0: one block is used then.
     std::size_t device_depth = 0;
     /// If true, the loop gets batches in the order of `batch::index()`. If false, it gets them in
     /// the order in which they are filled.
@@ -67,9 +68,10 @@ struct loader_options {
     /// Largest sum of pinned and device memory in bytes; the default means no limit. If the loader
     /// needs more, its constructor throws `over_limit` before it allocates.
     std::size_t budget = unsatisfiable;
-    /// Longest time that the loop waits for a batch. Then it gets `loader_error{timed_out}` with
-    /// the number of blocks in each state. 0 means no limit. On the simulated device this is
-    /// simulated time; if a source really blocks, it is real time of at least 200 ms.
+    /// Longest time that the loop waits for a batch; 0 means no limit. If the time passes, the loop
+    /// throws `loader_error{timed_out}` with the number of blocks in each state. On the simulated
+    /// device this is simulated time; while a source blocks in real time, it is real time, at least
+    /// 200 ms.
     std::chrono::nanoseconds timeout{0};
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `loader_statistics::pageable` counts such blocks.
@@ -92,7 +94,9 @@ struct loader_options {
     /// If true, a pinned block is overwritten with 0xFF before it is filled, and a device block
     /// after its release, so that an access that comes too late reads wrong values.
     bool checker = false;
-    /// If true, timed events measure the copies and uses of batches, for `loader_statistics`.
+    /// If true, timed events measure on the device how long batches are copied and used: see
+    /// `copy_ns`, `use_ns` and `verdict()` of `loader_statistics`. Has no effect if the platform
+    /// has no timed events.
     bool timing = false;
 };
 

@@ -20,7 +20,9 @@ struct loader_statistics {
     std::uint64_t bytes = 0;
     /// number of batches that were filled, but left out by `last_batch::drop`
     std::uint64_t left_out = 0;
-    std::uint64_t fill_ns  = 0; ///< time spent to fill batches, summed over all producers
+    /// Host time in which the source wrote batches, or enqueued their copies, summed over all
+    /// producers.
+    std::uint64_t fill_ns = 0;
     /// device time of the loader's copies; needs `loader_options::timing`
     std::uint64_t copy_ns = 0;
     /// Device time from the delivery of a batch to the loop's stream until its release, summed over
@@ -28,33 +30,38 @@ struct loader_statistics {
     std::uint64_t use_ns = 0;
     /// Time that producers waited because no block was free to be filled, summed over all
     /// producers.
-    std::uint64_t slot_ns   = 0;
-    std::uint64_t pinned_ns = 0; ///< host time that producers waited for the event of a copy
-    /// Time that the loop waited for a batch that was not ready, including the time to enqueue its
-    /// copy.
+    std::uint64_t slot_ns = 0;
+    /// Host time that producers waited for the events of copies of which neither a callback nor a
+    /// completion flag reports the end (see `loader_options::call_back`).
+    std::uint64_t pinned_ns = 0;
+    /// Time that the loop waited for a batch that was not ready, including the time to enqueue the
+    /// copy of the batch, or, if `loader_options::depth` is 0, to fill the batch.
     std::uint64_t stall_ns = 0;
-    /// Time from the first fill until the loop last received a batch or the end, summed over the
-    /// passes.
+    /// Time from the first fill of a pass over the source until the loop last received a batch of
+    /// this pass, or its end; summed over the passes.
     std::uint64_t wall_ns = 0;
-    /// Number of times that a producer (a thread that fills batches) waited for the event of a
-    /// copy.
+    /// Number of waits that are counted in `pinned_ns`: a producer (a thread that fills batches)
+    /// waited on the host for the event of a copy.
     std::uint64_t host_waits = 0;
     /// Number of blocks of memory that the constructor allocated.
     std::uint64_t allocations = 0;
     /// Number of blocks that are pageable because no more memory could be pinned.
-    std::uint64_t pageable  = 0;
-    std::uint64_t producers = 1; ///< number of threads that fill batches
+    std::uint64_t pageable = 0;
+    /// Number of threads that fill batches; 1 if only the loop's thread does.
+    std::uint64_t producers = 1;
 
     /// The stages of a loop that can limit its speed: filling, copying, and using the batches.
     enum class bound { producer, transfer, compute };
 
-    /// Returns the time of the slowest stage: filling (per producer), copying, or using. Without
-    /// `loader_options::timing` only filling is known.
+    /// Returns the total time in nanoseconds of the slowest stage: filling (`fill_ns`, divided by
+    /// the producers), copying (`copy_ns`) or using the batches (`use_ns`). Without
+    /// `loader_options::timing` the last two are 0.
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
         return detail::larger_of(fill_ns / producers, detail::larger_of(copy_ns, use_ns));
     }
-    /// Returns the time of the slowest stage divided by the total time, at most 1. 1 means that all
-    /// other work overlaps with that stage. Needs `loader_options::timing`.
+    /// Returns `slowest_ns()`, the time of the slowest stage, divided by the total time `wall_ns`,
+    /// at most 1. The result is 1 if all other work overlaps with that stage. Needs
+    /// `loader_options::timing`.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
                             : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
@@ -66,9 +73,9 @@ struct loader_statistics {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }
 
-    /// Returns the stage that limits the loop. It is the slower one of filling and copying if that
-    /// one takes at least four fifths of the total time, and at least as long as the use of the
-    /// batches. Otherwise it is the use (`compute`).
+    /// Returns the stage that limits the loop. It is the slower one of filling and copying, if that
+    /// stage takes at least four fifths of the total time, and no less than the use of the batches.
+    /// Otherwise it is the use (`compute`).
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
         std::uint64_t const most = detail::larger_of(fill, copy_ns);

@@ -10,8 +10,8 @@
 
 namespace vram {
 
-/// A clock in nanoseconds since an arbitrary moment: `Platform::now()` if the platform has it,
-/// otherwise the steady clock.
+/// A clock in nanoseconds since an arbitrary moment: `Platform::now()` if the platform has it
+/// (simulated time), otherwise `std::chrono::steady_clock`.
 ///
 /// Threads   Any thread may call.
 /// Cost      About 25 ns for a clock in real time.

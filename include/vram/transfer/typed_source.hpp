@@ -82,7 +82,8 @@ private:
     Fill fill_;
 };
 
-/// Creates a loader's source from a callable `fill` that writes elements.
+/// Returns a loader's source that calls `fill` to write batches as elements of the type `Element`,
+/// for example `typed<float>(fill)`. See `typed_source` for the parameters and results of `fill`.
 template <class Element, class Fill>
 [[nodiscard]] typed_source<Element, Fill> typed(Fill fill) {
     return typed_source<Element, Fill>{std::move(fill)};

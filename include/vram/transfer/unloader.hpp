@@ -124,8 +124,8 @@ public:
         r.send(from.size(), at);
     }
 
-    /// Blocks the calling thread until the sink has received all results that were sent. Throws the
-    /// exception of the sink or of a copy, if one has failed.
+    /// Blocks the calling thread until the sink has returned for all results that were sent. If the
+    /// sink or a copy has failed, throws the exception at once.
     void finish(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->finish(); });
@@ -138,7 +138,8 @@ public:
     [[nodiscard]] std::size_t pageable() const noexcept { return core_->pageable(); }
 
 private:
-    /// Creates a default-constructed resource on the device of the stream `producer`.
+    /// Returns a default-constructed `Resource`, created while the device of the stream `producer`
+    /// is current, so that its memory belongs to this device.
     template <class Resource>
     static Resource make(stream producer) {
         typename Platform::device_guard const on{Platform::device_of(producer)};
@@ -184,11 +185,13 @@ public:
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
-    /// Returns the largest number of bytes that the result can have; 0 after `send`.
+    /// Returns the bytes of the device memory, the largest size of the result; 0 after `send`, or
+    /// if moved from.
     [[nodiscard]] std::size_t size() const noexcept {
         return slot_ != nullptr ? core_->batch_bytes() : 0;
     }
-    /// Returns the memory as elements, as many as fit; empty after `send`.
+    /// Returns the device memory for the result as elements, as many as fit; empty after `send`, or
+    /// if moved from.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span() const noexcept {

@@ -33,9 +33,10 @@ struct unloader_options {
     bool numa_local = false;
     /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;
-    /// If true, the device writes a flag in pinned memory at the end of a copy, if it supports
-    /// this, and the sink's thread polls the flag. Otherwise the device calls a host function at
-    /// the end of a copy, which takes many times as long.
+    /// If true, and the device supports such writes, the device writes a flag in pinned memory at
+    /// the end of each copy, and the sink's thread polls the flag. Otherwise, or if a block is
+    /// pageable, the device calls a host function at the end of each copy, which takes many times
+    /// as long.
     bool completion_flags = true;
 };
 

@@ -67,8 +67,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // A short last batch is left out. So if the last batch may be short, only the batches
-            // before it are shuffled.
+            // With `last_batch::drop`, the source's last batch is left out if it turns out to be
+            // short. So it stays the last one, and only the batches before it are shuffled.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
@@ -102,8 +102,9 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if a block must be filled with `pad_with` before the source writes the batch
-    /// with the index `asked` into it: the batch may be short, and have gaps (see `fields`).
+    /// Returns true if the whole block must be filled with `loader_options::pad_with` before the
+    /// source writes the batch with the index `asked` into it: a batch that may be short may also
+    /// have gaps, which the source does not write (see `fields`).
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -126,8 +127,9 @@ private:
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches to request: all that are not known in advance to be short.
-    /// Stores their indices in `order`, unless they are the first batches of the source.
+    /// Returns the number of batches to request with `last_batch::drop`: all that are not known in
+    /// advance to be short. Stores their indices in `order`, unless they are the first batches of
+    /// the source. `last_is_short` may call `produce(index)` to learn the size of the last batch.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {

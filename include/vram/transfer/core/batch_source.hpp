@@ -73,8 +73,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// A type that can be called like a `filling_source` but may return any type. If it is no
-/// `filling_source`, the error message names the result type.
+/// A type that can be called like a `filling_source`, with any result type. If the result type is
+/// no `batch_count`, the type is no source, and a `static_assert` states the allowed result types.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -85,15 +85,16 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// A type with the member `enqueue` of an `enqueueing_source`, which may return any type. If it is
-/// no `enqueueing_source`, the error message names the result type.
+/// A type with a member `enqueue` that takes the arguments of an `enqueueing_source` and returns
+/// any type. If the result type is no `batch_count`, the type is no source, and a `static_assert`
+/// states the allowed result types.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
 /// A source with `size()`, the number of its batches. The loader requests only these, treats an
 /// earlier end as an error, and can shuffle them. A range of spans or vectors does not satisfy this
-/// concept, because its empty elements are skipped.
+/// concept: its empty elements are skipped, so `size()` is not the number of batches.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
@@ -106,8 +107,8 @@ concept measured_source = counted_source<S> && requires(S const& s, std::size_t 
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// The type of the source without reference and `std::ref`. A loader of `std::ref(source)` refers
-/// to `source` and does not own it.
+/// The type of the object that is called: `Source` without a reference, or, for a
+/// `std::ref(source)`, the type of `source`, which a loader then uses without owning it.
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
@@ -139,21 +140,24 @@ public:
 
     /// True if the source receives the index of the batch.
     static constexpr bool indexed = concurrent || !fills;
-    /// True if the source has `batch_bytes(index)`.
+    /// True if the source has `size()` and `batch_bytes(index)`: the size of each batch is known
+    /// before it is filled.
     static constexpr bool measured = measured_source<itself>;
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Makes the source write batch `index` into `to`, and returns its result (see `batch_count`).
-    /// For a source that is a C++ range, copies the next element instead.
+    /// Makes the source write batch `index` into the pinned memory `to`. Returns the source's
+    /// result, the bytes of the batch (see `batch_count`). If the source is a C++ range, copies its
+    /// next nonempty element instead.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
         return ask(to, index, stop);
     }
 
-    /// Makes the source enqueue on the stream `copies` the work that writes batch `index` into
-    /// `to`. Returns the source's result.
+    /// Makes the source enqueue, on the stream `copies`, the work that writes batch `index` into
+    /// the device memory `to`. Returns the source's result: the bytes of the batch (see
+    /// `batch_count`).
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {

@@ -28,7 +28,7 @@ public:
     /// grow after the first copy has begun.
     explicit copies_in_progress(std::vector<Pinned>& blocks) : blocks_{blocks} {}
 
-    /// Records that a copy of the pinned block `p` begins. It is not enqueued yet.
+    /// Records that a copy of the pinned block `p` begins. Called before the copy is enqueued.
     void begin(Pinned& p) noexcept {
         p.now      = Pinned::state::copying;
         p.enqueued = false;
@@ -36,8 +36,9 @@ public:
         p.sequence = ++sequence_;
         ++count_;
     }
-    /// Records that the copy of the block `p` is enqueued. Does nothing if the copy is complete
-    /// already; the block may then contain another batch.
+    /// Records that the copy of the block `p` is enqueued. Does nothing if the end of the copy is
+    /// recorded already, for example by its callback: the block is then empty, or contains another
+    /// batch.
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
     /// Records that the copy of the block `p` is complete, or could not be enqueued: `p` is then
     /// empty.
@@ -56,8 +57,8 @@ public:
         end(p);
         return true;
     }
-    /// Ends the copy of the block `p`, because its callback runs. Returns false if
-    /// `end_before_callback` has already ended this copy.
+    /// Called when a callback of the block `p` runs. Ends the copy and returns true, unless the
+    /// callback belongs to a copy that `end_before_callback` has ended: then returns false.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;

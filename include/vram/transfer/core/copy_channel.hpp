@@ -72,14 +72,14 @@ public:
     struct settings {
         bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        /// If false, neither callbacks nor flags are used: the thread that uses a pinned block next
-        /// waits for the event of its copy.
+        /// If false, neither a callback nor a flag reports the end of a copy: the thread that uses
+        /// a pinned block next waits for the event of its copy.
         bool call_back = true;
     };
 
-    /// Creates a channel for copies of the pinned blocks `blocks`, on the stream `given` or on a
-    /// new one. `threads` has the lock that guards the blocks. The three references must outlive
-    /// the channel.
+    /// Creates a channel that copies between the pinned blocks `blocks` and blocks of the device
+    /// `where`: on the stream `given`, or else on a new one. `owner` learns the end of each copy.
+    /// The lock of `threads` guards `blocks`. These three references must outlive the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -120,8 +120,9 @@ public:
         to.asked  = from.asked;
         return enqueue(from, to, to.memory, from.memory, to.asked);
     }
-    /// Enqueues the copy of a result from the device block `from` to the pinned block `to`. Returns
-    /// null, or the exception if that failed: `loader_error{ended}` if the process is ending.
+    /// Enqueues the copy of an unloader's result from the device block `from` to the pinned block
+    /// `to`. Returns null, or the exception if the copy could not be enqueued:
+    /// `loader_error{ended}` if the process is ending.
     [[nodiscard]] std::exception_ptr download(slot& from, pinned& to) noexcept {
         to.size  = from.size;
         to.index = from.index;
@@ -129,8 +130,10 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The functions from here to `check_copies` are called by `staged_wait`, the class in which
-    // threads wait for copies.
+    // `staged_wait`, in which threads wait for copies, calls the functions from here to
+    // `check_copies`. With the lock held: `in_progress` returns the number of copies that have not
+    // ended, and `oldest_flagged` the block of the oldest of them that has a completion flag, or
+    // null.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Records the end of the copy of the pinned block `p`, and calls the owner's `copy_ended`: a
@@ -161,7 +164,8 @@ public:
             try {
                 auto const copy = copy_of(p);
                 if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
-                // The event is complete, so this call does not wait; it throws if the copy failed.
+                // The event is complete, so `synchronize` does not wait here. It throws if the copy
+                // has failed.
                 Platform::synchronize(*copy.over);
                 end_before_callback(p, copy.which);
             } catch (...) { return fail(std::current_exception()); }
@@ -189,8 +193,9 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // A report names the line that created the loader. The line of the loop would differ from
-        // run to run, because any thread may enqueue the copy.
+        // Reports about this copy name the line that created the loader or unloader. Any thread may
+        // enqueue the copy, so `user_code` hides the line that the calling thread executes: it
+        // would differ from run to run.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -206,7 +211,8 @@ private:
             p.flagged = false;
             if (p.timed) { Platform::record(p.copied, on); }
             if (how_.call_back) { lane_.set_flag(p); }
-            // If a completion flag shows the end of the copy, the pinned block needs no event.
+            // The event shows the end of the copy if no completion flag does. If copies are timed,
+            // it is recorded above already.
             if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
             Platform::record(s.copied, on);
             p.over        = p.flagged ? &s.copied : &p.copied;

@@ -40,8 +40,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// Uses the stream `given` for copies, or else creates one with the priority `priority`, if the
-    /// platform has priorities. Lower is more urgent.
+    /// Uses the caller's stream `given` for copies. Without one, creates a stream on the device
+    /// `where`, with the priority `priority` (lower is more urgent) if the platform has priorities.
     explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
         : own_{given ? nullptr : &where, priority},
           given_{given.value_or(stream{})},
@@ -57,9 +57,9 @@ public:
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Makes the device write the completion flag of the pinned slot `p` after the copy, which must
-    /// be enqueued already. Sets `p.flagged` to false if `p` has no flag or the device cannot write
-    /// it.
+    /// Enqueues, behind the copy of the pinned slot `p`, the device's write of the slot's
+    /// completion flag. Sets `p.flagged` to true if the write is enqueued; to false if `p` has no
+    /// flag or the device does not support such writes.
     void set_flag(pinned_slot<Platform>& p) {
         p.flagged = false;
         if constexpr (completion_flags<Platform>) {

@@ -42,8 +42,8 @@ public:
         }
     }
 
-    /// Restricts the order to every `parts`-th index, from position `which` on: position i then
-    /// returns the index at `which + i * parts`.
+    /// Restricts the order to every `parts`-th position, beginning with `which`: `order[i]` is then
+    /// the index that was at position `which + i * parts`. Returns this object.
     index_order& part(std::size_t which, std::size_t parts) noexcept {
         first_ = which;
         step_  = parts;
@@ -63,8 +63,8 @@ private:
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
         return z ^ (z >> 31U);
     }
-    /// Returns a random number below `n`, each with equal probability: a number beyond the last
-    /// multiple of `n` is drawn again.
+    /// Returns a random number below `n`; all are equally probable. For this, a random number that
+    /// is not below the largest possible multiple of `n` is drawn again.
     static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
         std::uint64_t const over = (UINT64_MAX % n + 1) % n;
         for (;;) {

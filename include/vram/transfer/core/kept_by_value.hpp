@@ -12,9 +12,10 @@
 namespace vram {
 namespace detail {
 
-/// The type with which a class stores an argument of the type `Object&&` by value: a copy or the
-/// moved object. A function is stored as a pointer. An lvalue that cannot be copied gives a
-/// reference, so that the class can refuse it with a message.
+/// The type in which a class stores a constructor argument of the type `Object&&`:
+/// `std::decay_t<Object>`, that is, a copy, the moved object, or a pointer to a function. If an
+/// lvalue cannot be copied, the type is the reference `Object`, which the class refuses by a
+/// `static_assert`.
 template <class Object>
 using kept_by_value = std::conditional_t<std::constructible_from<std::decay_t<Object>, Object>,
                                          std::decay_t<Object>, Object>;

@@ -39,9 +39,10 @@ namespace detail {
 /// released: the source, the producers (threads that fill batches), the blocks for batches, and
 /// their memory.
 ///
-/// Failure   The constructor throws an exception of the resources, or `over_limit` if the budget is
-///           too small. It then frees everything that it allocated. A later exception of the source
-///           or of a copy is stored, and thrown when the loop asks for the batch that failed.
+/// Failure   The constructor throws an exception of the resources, `over_limit` if the budget is
+///           too small, or `loader_error` if the options need a function that the source lacks. It
+///           then frees everything that it allocated. A later exception of the source or of a copy
+///           is stored, and thrown when the loop asks for the batch that failed.
 /// Threads   `run` executes on the threads of the producers. Any thread may release a batch. The
 ///           loop's thread calls all other functions.
 /// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
@@ -83,7 +84,9 @@ public:
 
     ~loader_core() { shut_down(); }
 
-    /// Requests the producers (threads that fill batches) to stop: no further batch is filled.
+    /// Requests the producers (threads that fill batches) to stop, and does not wait for them. They
+    /// begin no further batch. A source that takes a stop token is requested to return early from
+    /// the batch that it is filling.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
         // First, no producer begins another batch. Then the source is asked to return early. In the
@@ -96,20 +99,22 @@ public:
     /// that reports its end in neither way may still be in progress. A source that takes long can
     /// test its stop token, so that the join does not wait for the whole batch.
     void shut_down() noexcept {
-        // A forked child process has none of the producers' threads.
+        // Nothing can be stopped in a forked child process: it does not have the producers'
+        // threads.
         if (!this->in_owning_process()) { return; }
         request_stop();
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
         this->await_copier();
-        // If no wait proves that all callbacks have run and all completion flags are written, the
-        // memory that they access must stay allocated.
+        // Callbacks and completion flags access this object and its pinned memory. If the wait for
+        // their end fails, this object is kept until the process ends.
         bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
-    /// Returns the number of batches in the current pass over the source, if known before its end.
+    /// Returns the number of batches that the loop gets in the current pass over the source; empty
+    /// if the loader learns the number only at the end of the pass.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
     /// Starts the next pass over the source, from its beginning. Throws `loader_error{not_ended}`
@@ -275,8 +280,9 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception that producing the batch has thrown, or null. It is moved into the loader's
-        // state, so that this thread keeps no reference to the exception.
+        // The exception with which the source or the preparation of the block failed, or null. It
+        // is moved into the loader's state, so that this thread keeps no reference to the
+        // exception.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -303,8 +309,9 @@ private:
         if (why != nullptr && requested) { abandon(b); }
         this->ended(b, std::move(why));
     }
-    /// Makes the source produce batch `index`, which is not delivered, and returns its bytes. Must
-    /// be called while no batch is being filled or copied.
+    /// Makes the source write batch `index` into `first_block()`, only to learn its size: the loop
+    /// does not get the batch. Returns its bytes. Must be called while no batch is being filled or
+    /// copied.
     std::size_t produce_only(std::size_t index) {
         auto& b = first_block();
         prepare(b);
@@ -338,8 +345,8 @@ private:
     source_type        source_;
     batch_plan<Source> plan_;
     device             where_;
-    /// Keeps the handle of the loop's stream valid, if vram created the stream, even if the program
-    /// destroys the stream before the last batch is released.
+    /// Share of the loop's stream, if vram created the stream: its handle stays valid for the
+    /// release of the last batch, even if the program has destroyed the stream.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< requests the source to return early

@@ -55,8 +55,8 @@ struct pinned_slot {
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of copies that an event query has found complete and whose callbacks have not run
-    /// yet.
+    /// Number of callbacks of this slot that are still to run although their copies have ended
+    /// already, because a query of the event showed it. These callbacks must do nothing.
     std::size_t completed_early = 0;
 
     /// Event that shows the end of the slot's last copy: it is complete only if that copy is. This
@@ -64,8 +64,8 @@ struct pinned_slot {
     /// block, which a later copy may have recorded again. Null before the first copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The `copy_channel` that copies the slot. A callback receives only the slot, and finds the
-    /// channel by this pointer.
+    /// The `copy_channel` that enqueues the copies of this slot. The argument of a copy's callback
+    /// is the slot, from which the callback obtains the channel.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;

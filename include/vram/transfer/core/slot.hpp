@@ -40,7 +40,8 @@ struct slot {
     std::size_t size   = 0;
     std::size_t filled = 0; ///< number of bytes of the batch from the source; the rest is padding
     std::size_t index  = 0; ///< number of the batch or result, from 0
-    /// Index that was passed to the source for this batch (see `loader_options::shuffle`).
+    /// Index that the loader passed to the source for this batch. Differs from `index` if batches
+    /// are shuffled, divided among several loaders, or known in advance to be left out.
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< streams added by `add_user`, which use the block too
@@ -48,13 +49,15 @@ struct slot {
     /// the result is sent, even if the program destroys the stream before. Empty for a stream that
     /// vram did not create.
     std::vector<stream_hold<Platform>> others_held;
-    /// One event for each stream in `others`, recorded after its last use; kept for reuse.
+    /// Events by which the copy stream waits for the streams in `others`: event i is recorded on
+    /// the stream `others[i]` when the batch is released. Events are kept for later batches, so
+    /// there may be more events than streams.
     std::vector<event> others_released;
     /// The device of each event in `others_released`: only a stream of this device can record it.
     std::vector<device> others_on;
 
-    /// Completion flag: a word in pinned memory that the device writes after the copy into this
-    /// block, or out of it. Null if there is none.
+    /// Completion flag of the last copy into this block, or out of it: a word in pinned memory that
+    /// the device writes after the copy. Null if no flag reports this copy.
     std::uint32_t* flag = nullptr;
     /// `pinned_slot::copy_number` of the last copy into this block, or out of it. When that copy
     /// ends, the device writes the low 32 bits of the number to the completion flag `*flag`, if
@@ -66,7 +69,8 @@ struct slot {
     /// `use_times::untimed` if none does.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
-    /// The line of the program that used the block last, for reports.
+    /// Stream that used the block last, and number of the batch or result for which it did, for
+    /// reports. Without members on a platform that makes no such reports.
     [[no_unique_address]] last_use<Platform> last{};
     /// True from the release of the batch (`record_users`, which records the event `released`)
     /// until the copy stream waits for this event.
@@ -108,8 +112,9 @@ struct slot {
             Platform::record(others_released[i], others[i]);
         }
     }
-    /// Makes the stream `on` wait for the streams that used the block (the events of
-    /// `record_users`). The block then has no users. Does nothing if no event is recorded.
+    /// Makes the stream `on` wait for all streams that used the block, by the events that
+    /// `record_users` recorded on them. These streams are then forgotten. Does nothing if
+    /// `record_users` was not called since the last call.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);

@@ -29,9 +29,10 @@
 namespace vram {
 namespace detail {
 
-/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor frees a
-/// pinned block when its copy is complete, and a device block when its uses are. If the device
-/// resource is stream-ordered, device blocks are freed on the copy stream.
+/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor waits
+/// for the last copy of each pinned block and the last uses of each device block, and frees them.
+/// If the device resource is stream-ordered, the host does not wait for the uses: device blocks are
+/// freed on the copy stream, behind a wait of this stream for the uses.
 ///
 /// Failure   `take` throws the exceptions of the resources; the destructor frees the blocks
 ///           allocated so far. If no wait proves that the last use of a block is complete, the
@@ -44,7 +45,8 @@ public:
     using pinned = std::vector<pinned_slot<Platform>>;
     using stream = typename Platform::stream;
 
-    /// Throws `over_limit` if `blocks` blocks of `bytes` bytes each exceed `budget`.
+    /// Throws `over_limit` if `blocks` blocks of `bytes` bytes each need more than `budget` bytes.
+    /// Allocates nothing.
     static void expect_within(std::size_t blocks, std::size_t bytes, std::size_t budget) {
         bool const        many = blocks != 0 && bytes > unsatisfiable / blocks;
         std::size_t const all  = many ? unsatisfiable : bytes * blocks;
@@ -110,7 +112,8 @@ public:
         }
     }
 
-    /// Returns true if the slots have completion flags, which the device writes after copies.
+    /// Returns true if memory was allocated for completion flags, the words that the device writes
+    /// after copies. Without them, callbacks or events report the ends of copies.
     [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
 
 private:
@@ -128,8 +131,8 @@ private:
             }
         }
     }
-    /// Frees the completion flags, after waiting for the copy stream, which writes them. If the
-    /// wait fails, reports them as a leak instead.
+    /// Frees the memory of the completion flags after a wait for the copy stream, on which the
+    /// device writes them. If the wait fails, the memory is reported as a leak and not freed.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(flags_); }

@@ -51,7 +51,8 @@ public:
             if (s->index < index) { queue_.push(*s); }
         }
     }
-    /// Removes all slots. The next slot to be returned has the index 0 again.
+    /// Removes all slots from the queue. If `ordered` is true, the next slot to be returned is that
+    /// with the index 0.
     void clear() noexcept {
         for (Slot*& s : places_) { s = nullptr; }
         queue_ = {};

@@ -106,11 +106,13 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills the next batch on the loop's thread. Does nothing if the loader has producer threads.
+    /// Fills the next batch on the loop's thread, unless a batch is filled or ready already. Does
+    /// nothing if the loader has producer threads (`loader_options::depth` is not 0).
     virtual void produce_inline() = 0;
 
-    /// Starts a new pass over the source. No producer may be running, and no copy in progress.
-    /// Other threads may release batches of an earlier pass during the call.
+    /// Starts a new pass over the source. No producer may be running, no thread may be enqueueing a
+    /// copy, and all callbacks of copies must have returned. Other threads may release batches of
+    /// an earlier pass during the call.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -213,8 +215,9 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled pinned block waits for it, a producer that
-    /// polls while it waits enqueues the copy. If no producer polls, this thread enqueues it.
+    /// Makes the device block `s` free. If a filled pinned block waits for a device block, its copy
+    /// can begin: a waiting producer that polls enqueues it. If no producer polls, the calling
+    /// thread does.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {

@@ -86,8 +86,9 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` in a forked child process. The child must not even lock the
-    /// mutex, which another thread of the parent may have held at the fork.
+    /// Throws `loader_error{forked}` with the batch number `index` if `in_owning_process()` returns
+    /// false: in a forked child process. This test takes no lock, because a lock that another
+    /// thread of the parent held at the fork stays locked in the child.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
@@ -96,9 +97,9 @@ protected:
     /// NaN, and an unsigned integer is the largest number.
     static constexpr unsigned char poison = 0xFF;
 
-    /// Prepares the pinned block `p` to be filled: waits for its copy if no callback or flag
-    /// reports the end, reads the time of the copy, and overwrites the block if
-    /// `loader_options::checker` is set.
+    /// Prepares the pinned block `p` to be filled. If neither a callback nor a flag reports the end
+    /// of its last copy, first waits for this copy. Adds the duration of the copy to the
+    /// statistics, if copies are timed. Overwrites the block if `loader_options::checker` is set.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -123,8 +124,9 @@ protected:
         }
     }
 
-    /// Waits for an empty pinned block and assigns the next batch to it. While it waits, the
-    /// calling producer enqueues copies. Returns null if there is no further batch.
+    /// Waits for an empty pinned block and assigns the next batch to it. While the calling producer
+    /// waits, it enqueues the copies that are possible, unless the loop waits for a batch: then the
+    /// loop's thread enqueues them. Returns null if there is no further batch or the loader stops.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -160,16 +162,17 @@ protected:
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. Wakes the
-    /// consumer if it waits, to enqueue the copy; otherwise enqueues all copies that are possible.
+    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. If the
+    /// consumer (the thread of the loop) waits for a batch, wakes it, and it enqueues the copy.
+    /// Otherwise the calling thread enqueues all copies that are possible.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // A waiting consumer (the thread of the loop) is woken: it enqueues the copy, or
-            // detects that no batch follows.
+            // If the consumer (the thread of the loop) waits, it must wake: to enqueue the copy of
+            // this batch, or because no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }
@@ -245,7 +248,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Ends the copies whose completion flags are written: possibly no thread polls these flags.
+        // Records the end of each copy whose completion flag is written. If no thread polls the
+        // flags now, no other code has recorded it.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -260,7 +264,8 @@ protected:
     table                  table_;
     copy_channel<Platform> channel_;
     loader_statistics      figures_;
-    /// Time at which the first batch of this pass over the source was begun.
+    /// Time (`clock::now()`) at which a thread asked for the first batch to fill in this pass over
+    /// the source.
     std::uint64_t begun_ = 0;
 
 private:
@@ -305,7 +310,8 @@ private:
         if (!table_.begun()) { begun_ = clock::now(); }
     }
 
-    /// Waits until `there()` returns true or the loader stops, and adds the time to the statistics.
+    /// Waits, on a thread that fills batches, until `there()` returns true or the loader stops.
+    /// Adds the time to `loader_statistics::slot_ns`.
     template <class There>
     void idle(guard& held, There const& there) {
         figures_.slot_ns += threads_.wait_eagerly(
@@ -333,8 +339,8 @@ private:
     /// copies can be read. `put_back` returns each to the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Ends the copies whose completion flags are written: at the end of a pass, no thread polls
-        // these flags.
+        // Records the end of each copy whose completion flag is written. If no thread polls the
+        // flags now, as at the end of a pass, no other code has recorded it.
         channel_.complete_flagged();
         return table_.take_empties();
     }

@@ -36,7 +36,8 @@ public:
         pinned_.reserve(pinned);
     }
 
-    /// Adds a device or pinned block. All blocks must be added before any other function is called.
+    /// Adds a free device block, or an empty pinned block. All blocks must be added before any
+    /// other function is called.
     void add(Slot& s) noexcept { free_.push(s); }
     void add(Pinned& p) {
         pinned_.push_back(&p);
@@ -44,7 +45,7 @@ public:
     }
 
     /// Begins a pass over the source with `batches` batches (`none` if the number is unknown),
-    /// which are requested in the order `order`. No block may be being filled or copied.
+    /// which are requested in the order `order`. No thread may be filling or copying a block.
     void begin(std::size_t batches, index_order order) noexcept {
         order_ = std::move(order);
         error_ = nullptr;
@@ -79,8 +80,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`: it is not copied, and the loop gets the next
-    /// batch.
+    /// Leaves out the batch of the pinned block `p`, because it is short: it is not copied, and
+    /// when its turn comes the block becomes empty. The loop gets the next batch instead.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -89,8 +90,8 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true if a pinned block became empty since the last call because its batch was left
-    /// out.
+    /// Returns true if, since the last call of this function, a pinned block has become empty
+    /// because its batch was left out: a producer may wait for this block.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
     /// Lets the loop end before the batch of the pinned block `p`, because the source has no batch
     /// or threw `why`, which is null if it did not throw.
@@ -99,14 +100,16 @@ public:
         end_at(p.index, std::move(why));
     }
     /// Assigns the next batch to a free device block, which must exist, and returns the block. The
-    /// calling thread then makes the source fill it. Returns null if there is no further batch.
+    /// calling thread then lets the source write into it, and calls `copied`, `left_out` or
+    /// `ended`. Returns null if there is no further batch.
     Slot* fill_slot() noexcept {
         if (no_more()) { return nullptr; }
         copying_ = true;
         return &assign(*free_.pop());
     }
 
-    // The next functions are for the thread that enqueues a copy.
+    // Returns true if the calling thread may begin a copy: no other thread enqueues one, a device
+    // block is free, and the pinned block with the next batch in order is filled.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
@@ -120,7 +123,8 @@ public:
         to->index = from->index;
         copying_  = true;
     }
-    /// Returns true if a thread is enqueueing a copy, or makes the source fill a device block.
+    /// Returns true if a thread is enqueueing a copy, or lets the source enqueue copies into a
+    /// device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Called after a thread has tried to enqueue the copy into the device block `s`. If `problem`
     /// is null, the copy is enqueued: the loop can get the batch. Otherwise the block is free
@@ -139,7 +143,7 @@ public:
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Makes the pinned block `p` empty again, so that it can be filled.
+    /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
     void make_empty(Pinned& p) noexcept {
         p.now      = Pinned::state::empty;
         p.left_out = false;
@@ -147,7 +151,8 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // The next functions are for the consumer, the thread of the loop.
+    // `ready`: a device block contains a batch for the loop, whose copy is enqueued. `waiting`: the
+    // pinned block with the next batch in order is filled, and its copy has not begun.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -175,10 +180,12 @@ public:
         }
         return true;
     }
-    /// Lets the loop end with the exception `why` in place of the next batch that has no block yet.
-    /// Does nothing if there is no such batch, or if the loop ends before it.
+    /// Lets the loop end with the exception `why` in place of the first batch that was not yet
+    /// assigned to a block. Does nothing if all batches of this pass were assigned, or if the loop
+    /// ends earlier.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ends the loop; null if there is none, or if called again.
+    /// Returns the exception that ends the loop, and no longer stores it: a second call returns
+    /// null. Also returns null if the loop ends without an exception.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -232,11 +239,13 @@ private:
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
     /// Number of device blocks with a batch that the loop has received and not yet released.
-    std::size_t held_    = 0;
-    std::size_t slots_   = 0;     ///< number of all device blocks
-    bool        copying_ = false; ///< true if a thread enqueues a copy or fills a device block
-    /// True if a pinned block has become empty, since the last `take_passed`, because its batch was
-    /// left out.
+    std::size_t held_  = 0;
+    std::size_t slots_ = 0; ///< number of all device blocks
+    /// True while a thread enqueues a copy, or lets the source enqueue copies into a device block.
+    /// No other thread begins a copy then.
+    bool copying_ = false;
+    /// True if, since the last call of `take_passed`, a pinned block has become empty because its
+    /// batch was left out (`last_batch::drop`).
     bool passed_ = false;
 };
 

@@ -64,7 +64,8 @@ public:
     /// must be held.
     [[nodiscard]] waiting_threads const& waiting() const noexcept { return waiting_; }
 
-    /// Sleeps until `ready()` returns true. The lock is released during the sleep.
+    /// Sleeps until `ready()` returns true. The caller holds the lock by `held`: it is released
+    /// during the sleep, and held during each call of `ready()`.
     template <class Ready>
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
@@ -88,8 +89,9 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true. While copies are in progress, polls their completion
-    /// flags, or sleeps until the callback of a copy runs. Otherwise sleeps.
+    /// Waits until `ready()` returns true. While copies are in progress, the thread polls their
+    /// completion flags, or sleeps until a callback reports the end of a copy; one thread at a time
+    /// polls. While no copy is in progress, it sleeps until it is notified.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,
@@ -115,7 +117,9 @@ public:
     }
 
 private:
-    /// The time after which the events of copies are queried, because the device may have failed.
+    /// Time of a wait after which the thread queries the events of the copies, because a device
+    /// that has failed calls no callbacks and writes no flags. After this time `wait_eagerly` also
+    /// stops polling.
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
@@ -171,8 +175,9 @@ private:
             return false;
         }
     }
-    /// Sleeps for one pause, or less if `ready()` returns true. The longer this thread has waited
-    /// (since the time `since`), the longer is the pause.
+    /// Sleeps for one pause: an eighth of the time since `since`, at which the wait began, but at
+    /// least 20 us and at most 1 ms. Ends earlier if a notification comes and `ready()` returns
+    /// true.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000;

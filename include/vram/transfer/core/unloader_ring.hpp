@@ -28,9 +28,9 @@ namespace detail {
 
 /// Blocks of an unloader and the copies between them. Device blocks are in turn free, held by the
 /// program, and full (the result waits for its copy). A stream that reuses a device block waits for
-/// its last copy, but no host thread does. Pinned blocks are in turn empty, copying and copied, and
-/// empty again when the sink has returned. The thread that completes a pair of a full device block
-/// and an empty pinned one enqueues the copy.
+/// the copy of the previous result, but no host thread does. Pinned blocks are in turn empty,
+/// copying and copied, and empty again when the sink has returned. The thread that completes a pair
+/// of a full device block and an empty pinned one enqueues the copy.
 ///
 /// Failure   An exception of the sink or of a copy is thrown by each later `take` and `finish`.
 /// Threads   One thread of the program and one of the sink. No stream or event is used while the
@@ -102,7 +102,8 @@ public:
         }
         copy_all();
     }
-    /// Makes the device block `s` free again, without a result. No work may still be writing to it.
+    /// Makes the device block `s` of a result that is not sent free again. No stream may still be
+    /// writing to the block.
     void give_back(slot& s) noexcept {
         {
             auto const held = threads_.hold();
@@ -115,7 +116,8 @@ public:
     /// waits for the work on the stream `on` and on the streams that were added by
     /// `result::record_stream`. If a wait fails, the block is never used again.
     void drop(slot& s, stream on) noexcept {
-        if (!in_owning_process()) { return; } // in a forked child, the block belongs to the parent
+        // A forked child process must not touch the block and its streams: the parent uses them.
+        if (!in_owning_process()) { return; }
         if (s.finish_users(on)) { give_back(s); }
     }
 
@@ -197,8 +199,9 @@ protected:
     copy_channel<Platform> channel_;
 
 private:
-    /// Throws `loader_error{forked}` in a forked child process. The child must not even lock the
-    /// mutex, which another thread of the parent may have held at the fork.
+    /// Throws `loader_error{forked}` if `in_owning_process()` returns false: in a forked child
+    /// process. This test takes no lock, because a lock that another thread of the parent held at
+    /// the fork stays locked in the child.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }

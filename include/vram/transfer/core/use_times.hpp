@@ -61,7 +61,8 @@ public:
         }
     }
 
-    /// Returns the nanoseconds from delivery to release, summed over the complete, timed uses.
+    /// Returns the device time in nanoseconds from the delivery of a batch to its release, summed
+    /// over the batches whose use was timed and is complete.
     [[nodiscard]] std::uint64_t sum() {
         for (auto const& p : pairs_) { read(*p); }
         return sum_;

@@ -42,8 +42,8 @@ public:
 
     // The next functions are for the consumer (the thread of the loop).
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
-    /// Records that the waiting consumer begins (`works` is true) or has ended (false) to enqueue a
-    /// copy or to fill a block.
+    /// Called with true before the consumer (the thread of the loop), while it waits for a batch,
+    /// itself enqueues a copy or fills a block; called with false afterwards.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
     /// Returns true if the waiting consumer (the thread of the loop) enqueues the next copy: if
