@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -283,6 +284,92 @@ TEST_CASE("loader: if a source fails when shards query its last batch, the const
     }
     node.finish();
     CHECK(node.reports().empty());
+}
+
+namespace loader_epochs {
+/// A source that enqueues, and may have other batches at each restart.
+struct changing {
+    std::shared_ptr<indices> bytes;
+
+    [[nodiscard]] std::size_t size() const { return bytes->size(); }
+    std::size_t enqueue(std::span<std::byte> to, std::size_t i, host_platform::stream s) const {
+        return enqueued<samples>{{*bytes}}.enqueue(to, i, s);
+    }
+};
+} // namespace loader_epochs
+
+TEST_CASE("loader: a restart that queries the last batch changes no batch that the program holds") {
+    for (std::size_t const depth : {0U, 2U, 3U}) {
+        for (std::size_t const keep : {1U, 2U, 3U}) {
+            CAPTURE(depth);
+            CAPTURE(keep);
+            changing const       source{std::make_shared<indices>(12, 64)};
+            loader_options const o{
+                .batch_bytes = 64, .depth = depth, .last = last_batch::drop, .shards = 2};
+            loader load{source, host_platform::stream{}, o};
+            std::vector<loader<changing, host_platform>::batch> kept;
+            for (auto& b : load) {
+                kept.push_back(std::move(b));
+                if (kept.size() == std::min(keep, std::max<std::size_t>(depth, 1))) { break; }
+            }
+            load.stop();
+            bool const all = kept.size() == std::max<std::size_t>(depth, 1);
+            source.bytes->resize(9, 64);
+            source.bytes->push_back(9); // 10 batches now, and the last one is short
+            try {
+                load.restart();
+                CHECK_FALSE(all);
+            } catch (loader_error const& e) {
+                CHECK(all);
+                CHECK(e.why() == loader_error::reason::all_held);
+                CHECK(e.limit() == kept.size());
+            }
+            for (auto const& b : kept) {
+                for (std::byte const x : b.span<std::byte>()) {
+                    REQUIRE(x == static_cast<std::byte>(b.source_index() + 1));
+                }
+            }
+            if (all) {
+                kept.pop_back();
+                load.restart();
+            }
+            CHECK(load.batches() == 4);
+            kept.clear();
+            CHECK(drawn(load) == indices{0, 2, 4, 6});
+        }
+    }
+}
+
+TEST_CASE("loader: a restart that failed does not change the order of the next pass") {
+    struct failing : samples {
+        bool*                     fails;
+        void                      restart() const {}
+        [[nodiscard]] std::size_t fill(std::span<std::byte> to, std::size_t i) const {
+            if (*fails) { throw 7; }
+            return samples::fill(to, i);
+        }
+        [[nodiscard]] std::size_t size() const { return bytes.size() + *fails; }
+    };
+    loader_options o{
+        .batch_bytes = 64, .last = last_batch::drop, .shuffle = true, .seed = 3, .shards = 2};
+    indices all;
+    for (std::size_t shard = 0; shard < 2; ++shard) {
+        bool fails = false;
+        o.shard    = shard;
+        loader load{failing{{indices(20, 64)}, &fails}, host_platform::stream{}, o};
+        CHECK(drawn(load).size() == 10);
+        if (shard == 1) {
+            fails = true;
+            CHECK_THROWS_AS(load.restart(), loader_error);
+            fails = false;
+        }
+        load.restart();
+        auto const seen = drawn(load);
+        all.insert(all.end(), seen.begin(), seen.end());
+    }
+    indices each(20);
+    std::iota(each.begin(), each.end(), std::size_t{0});
+    CHECK(sorted(all) == each); // the two loaders still share the batches
 }
 
 TEST_CASE("loader: padding fills every field of a batch with several fields") {

@@ -138,7 +138,10 @@ public:
 
     /// Lets a loop read all batches again, after a loop has ended or after `stop`. If batches are
     /// shuffled, each pass over the source (epoch) has a new order. Throws
-    /// `loader_error{not_ended}` if the loop has not ended and `stop` was not called.
+    /// `loader_error{not_ended}` if the loop has not ended and `stop` was not called. Throws
+    /// `loader_error{all_held}` if the source must enqueue its last batch to learn if it is short
+    /// (`last_batch::drop` with several `shards`), but the program holds all device blocks. A call
+    /// that threw can be repeated.
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {

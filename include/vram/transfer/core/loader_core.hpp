@@ -126,7 +126,6 @@ public:
         if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
         shut_down();
         source_.restart();
-        ++epoch_;
         start();
     }
 
@@ -201,17 +200,23 @@ private:
             shut_down();
             throw;
         }
+        ++epoch_;
     }
 
-    /// Returns the block into which `produce_only` lets the source write a batch that the loop does
-    /// not get, to learn its size: the loader's first pinned block, or its first device block if
-    /// the source enqueues its own copies.
-    [[nodiscard]] auto& first_block() noexcept {
+    /// Returns the block into which `produce_only` lets the source write batch `index`: a pinned
+    /// block, or, if the source enqueues its own copies, a device block that the loop does not
+    /// hold. `end_spare` waits for such copies and makes the device block free again.
+    [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
         } else {
-            return this->slots_.front();
+            return this->take_spare(index);
         }
+    }
+    void end_spare(pinned&) noexcept {}
+    void end_spare(slot& s) noexcept {
+        abandon(s);
+        this->put_spare(s);
     }
 
     void run() {
@@ -309,20 +314,21 @@ private:
         if (why != nullptr && requested) { abandon(b); }
         this->ended(b, std::move(why));
     }
-    /// Makes the source write batch `index` into `first_block()`, only to learn its size: the loop
-    /// does not get the batch. Returns its bytes. Must be called while no batch is being filled or
-    /// copied.
+    /// Makes the source write batch `index`, only to learn its size: the loop does not get the
+    /// batch. Returns its bytes. Must be called while no batch is being filled or copied. Throws
+    /// `loader_error{all_held}` if the source enqueues its own copies, and the loop holds all
+    /// device blocks.
     std::size_t produce_only(std::size_t index) {
-        auto& b = first_block();
-        prepare(b);
+        auto&       b     = begin_spare(index);
         std::size_t bytes = 0;
         try {
+            prepare(b);
             bytes = request(b, index, index);
         } catch (...) {
-            abandon(b);
+            end_spare(b);
             throw;
         }
-        abandon(b);
+        end_spare(b);
         return bytes;
     }
 
@@ -349,8 +355,8 @@ private:
     /// release of the last batch, even if the program has destroyed the stream.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_; ///< requests the source to return early
-    std::uint64_t                   epoch_ = 0;
+    std::optional<std::stop_source> stop_;      ///< requests the source to return early
+    std::uint64_t                   epoch_ = 0; ///< number of passes over the source begun so far
     bool                            inline_;
     bool                            down_ = true;
     /// The line of the program that made the loader, for reports.

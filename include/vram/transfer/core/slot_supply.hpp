@@ -216,6 +216,24 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
+    /// Takes a device block that the loop does not hold, between two passes over the source, to let
+    /// the source write batch `index` into it, which the loop does not get. Throws
+    /// `loader_error{all_held}` if the loop holds all device blocks. `put_spare` makes the block
+    /// free again.
+    slot& take_spare(std::size_t index) {
+        auto const  held = threads_.hold();
+        slot* const s    = table_.take_spare();
+        if (s == nullptr) {
+            std::size_t const all = slots_.size();
+            throw loader_error{loader_error::reason::all_held, index, all, all};
+        }
+        return *s;
+    }
+    void put_spare(slot& s) noexcept {
+        auto const held = threads_.hold();
+        table_.put_spare(s);
+    }
+
     /// Waits until no thread is enqueueing a copy; called after `stop`. Such a thread may be one of
     /// the program, which releases a batch: the loader cannot join it.
     void await_copier() {

@@ -127,9 +127,9 @@ public:
     /// device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Called after a thread has tried to enqueue the copy into the device block `s`. If `problem`
-    /// is null, the copy is enqueued: the loop can get the batch. Otherwise the block is free
-    /// again, and the loop ends before that batch and throws `problem`, unless the loop ends
-    /// earlier.
+    /// is null, the copy is enqueued: the loop can get the batch. Otherwise the loop ends before
+    /// that batch and throws `problem`, unless the loop ends earlier. The block is then free at
+    /// once: on the copy stream, each later copy into it follows the failed one.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
@@ -143,6 +143,10 @@ public:
         free_.push(s);
         end_at(s.index, std::move(why));
     }
+    /// Takes a device block that the loop does not hold, between two passes over the source.
+    /// Returns null if the loop holds all. `put_spare` makes the block free again.
+    Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
+    void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
     void make_empty(Pinned& p) noexcept {
         p.now      = Pinned::state::empty;
