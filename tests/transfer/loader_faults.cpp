@@ -225,6 +225,95 @@ TEST_CASE("loader: a failed restart can be repeated") {
     CHECK(count() == 3);
 }
 
+TEST_CASE("loader: a restart waits for copies whose end no earlier wait has proved") {
+    for (loader_options const& options : {loader_options{},
+                                          {.completion_flags = false},
+                                          {.call_back = false},
+                                          {.call_back = false, .completion_flags = false}}) {
+        for (bool const copy_fails : {true, false}) { // or the copy is enqueued, and the loop left
+            for (unsigned const refusals : {2U, 3U}) {
+                CAPTURE(options.call_back);
+                CAPTURE(options.completion_flags);
+                CAPTURE(copy_fails);
+                doubles::mishaps const told;
+                sim_node               node{{.on_report = sim_on_report::collect}};
+                sim_stream             stream;
+                auto                   changed = options;
+                changed.batch_bytes            = numbered::bytes;
+                changed.depth                  = 1;
+                {
+                    loader load{numbered{2}, stream, changed};
+                    node.faults().at(sim_call_kind::copy, 1, {.slow = 10s});
+                    if (copy_fails) { node.faults().at(sim_call_kind::record, 1); }
+                    if (copy_fails) { node.faults().at(sim_call_kind::synchronize, 1, {}, 2); }
+                    bool failed = false;
+                    try {
+                        for (auto& b : load) {
+                            feeding::use(stream, b);
+                            break;
+                        }
+                    } catch (sim_error const&) { failed = true; }
+                    CHECK(failed == copy_fails);
+                    node.faults().at(sim_call_kind::synchronize, 1, {}, refusals);
+                    load.stop();
+                    for (bool again = true; again;) {
+                        try {
+                            load.restart();
+                            again = false;
+                        } catch (sim_error const&) {} // of the wait: a restart can be repeated
+                    }
+                    std::size_t seen = 0;
+                    for (auto& b : load) {
+                        feeding::use(stream, b);
+                        seen += b.index() == seen;
+                    }
+                    CHECK(seen == 2);
+                }
+                node.finish();
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("loader: a batch that follows a failed copy into the same block is intact") {
+    struct uneven : numbered { // the first batch is filled after the second
+        std::size_t operator()(std::span<std::byte> to, std::size_t index) const {
+            if (index == 0) { sim_work(1s); }
+            return numbered::operator()(to, index);
+        }
+    };
+    doubles::mishaps const   told;
+    sim_node                 node{{.on_report = sim_on_report::collect}};
+    sim_stream               stream;
+    std::vector<std::size_t> got(numbered::count, 9);
+    bool                     failed = false;
+    {
+        loader load{
+            uneven{{2}},
+            stream,
+            {.batch_bytes = numbered::bytes, .producers = 2, .device_depth = 1, .ordered = false}};
+        node.faults().at(sim_call_kind::copy, 1, {.slow = 10s});
+        node.faults().at(sim_call_kind::record, 1);
+        node.faults().at(sim_call_kind::synchronize, 1, {}, 2); // so its end is not known
+        try {
+            for (auto& b : load) {
+                CHECK(b.index() == 0);
+                sim_platform::copy(stream, reinterpret_cast<std::byte*>(got.data()), b.data(),
+                                   b.size());
+            }
+        } catch (sim_error const&) { failed = true; }
+        stream.synchronize();
+    }
+    CHECK(failed);
+    CHECK(told.count(error_kind::platform_error) == 2);
+    CHECK(got == std::vector<std::size_t>(numbered::count, 0));
+    node.finish();
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
 // 12, 13
 TEST_CASE("loader: a hundred thousand loaders, ended at any time, leave nothing behind") {
     sim_random         random{20261122};

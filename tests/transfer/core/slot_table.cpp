@@ -143,6 +143,20 @@ TEST_CASE("slot_table: an epoch begins with all unused slots") {
     CHECK_FALSE(all.b.all_held());
 }
 
+TEST_CASE("slot_table: a spare block is one that the loop does not hold") {
+    pair_of_books all;
+    all.bring();
+    all.bring();
+    auto* const kept  = all.b.take();
+    auto* const spare = all.b.take_spare(); // with a batch that the loop has not taken
+    REQUIRE(spare != nullptr);
+    CHECK(spare != kept);
+    CHECK(all.b.take_spare() == nullptr);
+    all.b.put_spare(*spare);
+    CHECK(all.b.states().unused == 1);
+    CHECK(all.b.take_spare() == spare);
+}
+
 TEST_CASE("slot_table: an omitted batch releases its slot when its turn comes") {
     pair_of_books all;
     auto* const   first = all.b.fill();

@@ -186,6 +186,10 @@ public:
         return lane_.drain() && (!flags || lane_.finish());
     }
 
+    /// Blocks the calling thread until all copies are complete and all callbacks have returned.
+    /// Throws errors of the platform.
+    void await_all() { lane_.await_all(); }
+
 private:
     static std::exception_ptr ended(std::size_t index) noexcept {
         return std::make_exception_ptr(loader_error{loader_error::reason::ended, index});

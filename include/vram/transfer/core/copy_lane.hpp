@@ -81,6 +81,11 @@ public:
         return wait_or_report<Platform>(calls_.view(),
                                         [this] { return Platform::device_of(calls_.view()); });
     }
+    /// Blocks the calling thread until all copies are complete and all callbacks have returned.
+    void await_all() {
+        Platform::synchronize(view());
+        Platform::synchronize(calls_.view());
+    }
 
 private:
     using own_stream = typename Platform::own_stream;

@@ -94,23 +94,11 @@ public:
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a
-    /// copy, all callbacks of copies have returned, and all completion flags are written. A copy
-    /// that reports its end in neither way may still be in progress. A source that takes long can
-    /// test its stop token, so that the join does not wait for the whole batch.
+    /// Ends the pass over the source (see `end_pass`). Callbacks and completion flags access this
+    /// object and its pinned memory. If the wait for their end fails, this object is kept until the
+    /// process ends.
     void shut_down() noexcept {
-        // Nothing can be stopped in a forked child process: it does not have the producers'
-        // threads.
-        if (!this->in_owning_process()) { return; }
-        request_stop();
-        if (std::exchange(down_, true)) { return; }
-        for (auto& t : threads_) { t.join(); }
-        threads_.clear();
-        this->await_copier();
-        // Callbacks and completion flags access this object and its pinned memory. If the wait for
-        // their end fails, this object is kept until the process ends.
-        bool const over = this->channel_.drain(memory_.has_flags());
-        if (!over) { kept_.keep(this->weak_from_this().lock()); }
+        if (!end_pass()) { kept_.keep(this->weak_from_this().lock()); }
     }
 
     /// Returns the number of batches that the loop gets in the current pass over the source; empty
@@ -124,7 +112,10 @@ public:
     {
         this->expect_owning_process();
         if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
-        shut_down();
+        if (!end_pass() || this->copies_unknown()) {
+            this->await_copies();
+            copies_over_ = true;
+        }
         source_.restart();
         start();
     }
@@ -186,6 +177,23 @@ private:
         return o;
     }
 
+    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a
+    /// copy, all callbacks of copies have returned, and all completion flags are written. Returns
+    /// false if a wait for the last two failed. A copy that reports its end in neither way may
+    /// still be in progress. A source that takes long can test its stop token, so that the join
+    /// does not wait for the whole batch.
+    bool end_pass() noexcept {
+        // Nothing can be stopped in a forked child process: it does not have the producers'
+        // threads.
+        if (!this->in_owning_process()) { return true; }
+        request_stop();
+        if (std::exchange(down_, true)) { return copies_over_; }
+        for (auto& t : threads_) { t.join(); }
+        threads_.clear();
+        this->await_copier();
+        return copies_over_ = this->channel_.drain(memory_.has_flags());
+    }
+
     void start() {
         stop_.emplace(); // constructed in place, because g++ 12 warns of an uninitialised temporary
         auto pass = plan_.begin(epoch_, [this](std::size_t last) { return produce_only(last); });
@@ -197,7 +205,7 @@ private:
                 threads_.emplace_back(where_, [this] { run(); });
             }
         } catch (...) {
-            shut_down();
+            (void)end_pass();
             throw;
         }
         ++epoch_;
@@ -359,6 +367,8 @@ private:
     std::uint64_t                   epoch_ = 0; ///< number of passes over the source begun so far
     bool                            inline_;
     bool                            down_ = true;
+    /// False if a wait for the callbacks and completion flags of the last pass failed.
+    bool copies_over_ = true;
     /// The line of the program that made the loader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
     leak_on_purpose                                 kept_;

@@ -240,6 +240,20 @@ protected:
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
+    /// Returns true if a pinned block may still be copied although no thread will wait for it: its
+    /// last copy failed, and so did the wait for its end.
+    [[nodiscard]] bool copies_unknown() const noexcept {
+        for (pinned const& p : pinned_) {
+            if (p.end_unknown) { return true; }
+        }
+        return false;
+    }
+    /// Blocks the calling thread until all copies are complete and all callbacks have returned;
+    /// called between two passes, after an earlier wait failed. Throws errors of the platform.
+    void await_copies() {
+        channel_.await_all();
+        for (pinned& p : pinned_) { p.end_unknown = false; }
+    }
     /// Adds the durations of copies to the statistics: for each empty pinned block, that of its
     /// last copy, if the copy is complete and its duration was not added before.
     void measure_empties() {
