@@ -16,9 +16,11 @@ namespace vram {
 struct chunking_options {
     /// Bytes before the first chunk that belong to no chunk, such as a header.
     std::size_t first = 0;
-    /// Bytes that a chunk shares with the next one; fewer than a chunk.
+    /// Number of bytes at the end of each chunk with which the next chunk begins again. Must be
+    /// less than the bytes of a chunk.
     std::size_t overlap = 0;
-    /// If true, a last chunk that is shorter than requested is left out, also a single one.
+    /// If true, the last chunk is left out if it is shorter than requested, even if it is the only
+    /// one.
     bool drop_partial = false;
 };
 
@@ -48,7 +50,7 @@ public:
         if (chunk == 0) { throw layout_error{why::empty}; }
         if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
         if (bytes_ == 0) { return; }
-        // Number of bytes after the first chunk.
+        // Number of bytes behind the first chunk, which the further chunks must cover.
         std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk;
         size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
         if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }

@@ -46,12 +46,13 @@ public:
         }
     }
 
-    /// Returns the number of batches of all sources.
+    /// Returns the sum of the numbers of batches of all sources.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the largest `batch_bytes()` of the sources, at least 1.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
-    /// Position of a batch: the number of its source, and the index of the batch in that source.
+    /// Position of a batch: the number of its source, from 0, and the index of the batch in that
+    /// source.
     struct place {
         std::size_t source = 0;
         std::size_t index  = 0;
@@ -61,7 +62,8 @@ public:
     /// Returns the position of batch `index`, which must be less than `size()`: the number of its
     /// source, and its index in that source.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
-        std::size_t s    = 0; // becomes the number of the source that contains batch `index`
+        // Binary search: `s` becomes the number of the source that contains batch `index`.
+        std::size_t s    = 0;
         std::size_t last = ends_.size();
         while (s < last) {
             std::size_t const middle = s + (last - s) / 2;
@@ -75,7 +77,8 @@ public:
     }
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
-    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    /// Returns `batch_bytes(i)` of the source that has batch `index` as its batch i. `index` must
+    /// be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const
         requires requires(Source const& s) { s.batch_bytes(index); }
     {
@@ -109,8 +112,10 @@ public:
     }
 
 private:
-    std::vector<Source>      sources_;
-    std::vector<std::size_t> ends_; ///< for each source, the index of the batch after its last one
+    std::vector<Source> sources_;
+    /// For each source, the number of batches of all sources up to and including this one: the
+    /// index of the first batch after it.
+    std::vector<std::size_t> ends_;
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;
 };

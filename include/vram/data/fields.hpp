@@ -30,9 +30,10 @@ namespace vram {
 /// selected by its number, or by its type if no other field has that type: `get<1>(batch)`,
 /// `get<label>(batch)`.
 ///
-/// A field begins at the same offset in every batch, aligned to 256 bytes, even if the batch has
-/// fewer samples; then there are unused bytes after each field, which are copied too. So kernels
-/// and graphs may keep the addresses, and the bytes of a batch determine its number of samples.
+/// A field begins at the same offset in every batch, by default aligned to 256 bytes, even if the
+/// batch has fewer samples; then there are unused bytes after each field but the last, which are
+/// copied too. So kernels and graphs may keep the addresses, and the bytes of a batch determine its
+/// number of samples.
 ///
 /// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
 ///           `wrong_size` if memory is too small for the samples, or if they are more than
@@ -51,11 +52,14 @@ public:
     /// Element type of the span of field `Index`: the field's type, or the scalar type of an array.
     template <std::size_t Index>
     using element = std::remove_all_extents_t<field<Index>>;
-    /// Number of elements of field `Index` in one sample.
+    /// Number of elements of field `Index` in one sample: 1, or for an array the number of its
+    /// scalars.
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
-    /// Computes the layout of up to `samples` samples, with fields aligned to `alignment` bytes.
+    /// Computes the layout of batches with up to `samples` samples, in which each field begins at a
+    /// multiple of `alignment` bytes. Throws `layout_error` if `samples` is 0 or the bytes
+    /// overflow.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
@@ -85,13 +89,14 @@ public:
     }
     /// Returns the bytes of a batch with the largest number of samples.
     [[nodiscard]] std::size_t batch_bytes() const { return bytes(samples_); }
-    /// Returns the offset of field `Index` in bytes from the beginning of a batch.
+    /// Returns the number of bytes from the beginning of a batch to field `Index`, equal for all
+    /// batches.
     template <std::size_t Index>
     [[nodiscard]] std::size_t offset() const noexcept {
         return offsets_[Index];
     }
-    /// Returns the number of samples in a batch of `bytes` bytes. Throws `layout_error{not_whole}`
-    /// if no number of samples has this size.
+    /// Returns the number of samples of a batch with `bytes` bytes, the reverse of `bytes(n)`.
+    /// Throws `layout_error{not_whole}` if no number of samples has this size.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
@@ -103,8 +108,9 @@ public:
         return past / last;
     }
 
-    /// Returns the span of field `Index` of `n` samples in the memory `to`, which must hold at
-    /// least `bytes(n)` bytes.
+    /// Returns the span of field `Index` of `n` samples in the memory `to`. Throws
+    /// `layout_error{wrong_size}` if `to` has fewer than `bytes(n)` bytes, or if `n` is more than
+    /// `samples()`.
     template <std::size_t Index>
     [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
@@ -113,7 +119,8 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`.
+    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`, one span for
+    /// each field, in order. Throws as `in<Index>`.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
@@ -137,7 +144,7 @@ public:
         return all([&]<std::size_t Index>() { return get<Index>(batch); });
     }
 
-    /// Number of the field of type `F`.
+    /// Number, from 0, of the one field that has the type `F`.
     template <class F>
         requires((0 + ... + (std::is_same_v<F, Field> ? 1 : 0)) == 1)
     static constexpr std::size_t index_of = [] {

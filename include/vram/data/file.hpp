@@ -120,16 +120,17 @@ public:
             if (errno != EINTR) { fail(errno, bytes); }
         }
     }
-    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
-    /// that the system reports late.
+    /// Blocks the calling thread until all bytes written so far are on the storage device. Throws
+    /// `file_error` if that fails, or if an earlier write failed and the system reports this only
+    /// now.
     void flush() {
         while (Calls::flush(plain_.fd) != 0) {
             if (errno != EINTR) { fail(errno); }
         }
     }
 
-    /// Returns true if aligned calls bypass the page cache: this was requested, and the file system
-    /// has not refused it.
+    /// Returns true if the aligned parts of reads and writes bypass the page cache: the option
+    /// `file_options::direct` was set, and the file system has not refused it so far.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
@@ -138,11 +139,13 @@ public:
     [[nodiscard]] std::error_code direct_refused() const noexcept {
         return {refused_.load(std::memory_order_relaxed), std::generic_category()};
     }
-    /// Returns the file descriptor for other system calls; -1 after a move.
+    /// Returns the descriptor of the file (without `O_DIRECT`), for other system calls. This object
+    /// still closes it. -1 after a move.
     [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
 
 private:
-    struct descriptor_owner { // owns a file descriptor and closes it
+    /// Owns a file descriptor, or none (-1), and closes it in the destructor. A move leaves none.
+    struct descriptor_owner {
         int fd = -1;
 
         descriptor_owner() = default;
@@ -173,8 +176,10 @@ private:
         }
     }
 
-    /// Transfers `bytes` bytes between the memory `p` and the file at `offset`, with one system
-    /// call for each run of bytes that uses the same descriptor.
+    /// Transfers `bytes` bytes between the memory `p` and the file at `offset` by the system call
+    /// `call`. Some parts of the bytes use the descriptor with `O_DIRECT`, and others the one
+    /// without (see `next_run`): each part takes one call, or more if a call is short or
+    /// interrupted.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {

@@ -47,7 +47,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
-    /// Returns the offset in the file and the length of batch `index`.
+    /// Returns the offset in the file and the number of bytes of batch `index`, which must be less
+    /// than `size()`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
     /// Reads batch `index` into `to`, if `to` is large enough; otherwise reads nothing. Returns the

@@ -36,7 +36,8 @@ struct file_records_options {
 template <class File>
 class file_records {
 public:
-    /// Divides the file `from` into batches of `records` records of `record_bytes` bytes.
+    /// Divides the records of the file `from`, of `record_bytes` bytes each, into batches of
+    /// `records` records. Throws if the file does not consist of whole records.
     file_records(File from, std::size_t record_bytes, std::size_t records,
                  file_records_options options = {})
         : record_bytes_{record_bytes},
@@ -61,7 +62,8 @@ public:
     [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }
     /// Returns the number of records of the file.
     [[nodiscard]] std::size_t records() const noexcept { return count_; }
-    /// Returns the number of records of batch `index`, which must be less than `size()`.
+    /// Returns the number of records of batch `index`, which must be less than `size()`. The last
+    /// batch may have fewer than the others.
     [[nodiscard]] std::size_t records(std::size_t index) const {
         return chunks_[index].bytes / record_bytes_;
     }

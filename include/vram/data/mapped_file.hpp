@@ -128,7 +128,8 @@ public:
     }
 
 private:
-    // A multiple of the page sizes in use: 4, 16 and 64 KiB.
+    // Alignment of an address for `madvise`: a multiple of the system's page size, which is 4, 16
+    // or 64 KiB.
     static constexpr std::size_t page = std::size_t{1} << 16;
 
     [[noreturn]] void fail(int code, std::size_t bytes) const {

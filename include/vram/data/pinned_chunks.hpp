@@ -34,7 +34,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
     /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return chunks_.batch_bytes(); }
-    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    /// Returns the bytes of batch `index`, which must be less than `size()`. Only the last batch
+    /// may be shorter than the others.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return chunks_.batch_bytes(index);
     }

@@ -21,9 +21,10 @@ namespace vram {
 ///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
 ///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
-/// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
-///           `boundary::constant` needs an element with differing bytes, because a device is filled
-///           byte by byte. `enqueue` throws errors of the platform; earlier copies remain.
+/// Failure   The constructor throws `layout_error`: `wrong_size` or `too_large` as `tile_source`,
+///           and `no_pattern` if with `boundary::constant` the bytes of the element `outside`
+///           differ, because the device fills memory byte by byte. `enqueue` throws errors of the
+///           platform; the copies of the tile that were enqueued before are still executed.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
 ///           until they are complete. A pageable volume works as well, but slowly.
@@ -31,8 +32,9 @@ namespace vram {
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
-    /// the border of the volume have the value `outside`.
+    /// Creates a source whose batches are the tiles `cut` of `volume`, which must outlive the
+    /// source. `outside` is the value of elements beyond the border of the volume with
+    /// `boundary::constant`.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -48,7 +50,8 @@ public:
     /// Returns the largest number of bytes that a batch can have. With `boundary::clip`, possibly
     /// no batch has as many.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
-    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
+    /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }

@@ -33,8 +33,9 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    /// Creates a sink that writes results of the tiles `cut` into `volume`. `part` states if a
-    /// result contains the halo of its tile.
+    /// Creates a sink that writes results of the tiles `cut` into `volume`, which must outlive the
+    /// sink. `part` states if each result contains the tile with its halo (`whole`) or without
+    /// (`inner`).
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
@@ -47,12 +48,16 @@ public:
     [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
-    /// Copies tile `index` from the host memory `from` into the volume, before the call returns.
+    /// Copies tile `index` from the host memory `from` into the volume, on the calling thread.
+    /// Throws `layout_error{wrong_size}` if `from` does not have the size of the tile (with or
+    /// without halo, see `tile_part`).
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);
     }
-    /// Enqueues on `stream` the copies of tile `index` from device memory into the volume.
+    /// Enqueues on `stream` the copies of tile `index` from the device memory `device` into the
+    /// volume. Throws `layout_error{wrong_size}` if `device` does not have the size of the tile
+    /// (with or without halo, see `tile_part`).
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

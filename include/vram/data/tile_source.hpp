@@ -35,8 +35,9 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
-    /// Creates a source of the tiles `cut` of `volume`. With `boundary::constant`, elements beyond
-    /// the border of the volume have the value `outside`.
+    /// Creates a source whose batches are the tiles `cut` of `volume`, which must outlive the
+    /// source. `outside` is the value of elements beyond the border of the volume with
+    /// `boundary::constant`.
     tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
@@ -55,10 +56,12 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
-    /// Returns the bytes of batch `index`, which must be less than `size()`.
+    /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
+    /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
-    /// Returns the list of copies between the volume and its tiles.
+    /// Returns the object that, for each tile, lists the copies between the volume and a block with
+    /// the tile and its halo.
     [[nodiscard]] detail::tile_copies<Rank> const& copies() const noexcept { return copies_; }
     [[nodiscard]] std::span<Element const>         volume() const noexcept { return volume_; }
     /// Returns the value of elements beyond the border with `boundary::constant`.

@@ -32,7 +32,9 @@ struct tile_options {
     /// Width of the halo in each dimension: the number of elements on each side of a tile that its
     /// batch also contains.
     std::size_t halo[Rank]{};
-    boundary    outside = boundary::clip; ///< values of the halo beyond the border of the volume
+    /// Values of a halo's elements beyond the border of the volume. With `boundary::clip` there are
+    /// no such elements: the halo ends at the border.
+    boundary outside = boundary::clip;
     /// Order of the tiles and their batches.
     tile_order order = tile_order::last_fastest;
 };
@@ -100,7 +102,7 @@ public:
     /// Returns the largest number of elements that a batch (a tile with its halo) can have, at
     /// least 1. With `boundary::clip`, possibly no batch has as many.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
-    /// Returns the number of elements of the volume.
+    /// Returns the number of elements of the volume: the product of its extents.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
     [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
@@ -118,7 +120,8 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        // The dimensions in order, from the one that varies fastest.
+        // `index` is a number with one digit for each dimension. The dimension that varies fastest
+        // has the lowest digit, and comes first here.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];

@@ -37,7 +37,8 @@ class copy_batch {
 public:
     using stream = typename Platform::stream;
 
-    /// \param most  largest number of copies in one call; drivers have crashed at 50 000
+    /// \param most  largest number of copies that `run` passes to one call of the platform, at
+    /// least 1; drivers have crashed at 50 000
     explicit copy_batch(std::size_t most = 1024) noexcept
         : most_{detail::larger_of<std::size_t>(most, 1)} {}
 
@@ -51,7 +52,7 @@ public:
         bytes_.push_back(bytes);
         total_ += bytes;
     }
-    /// Returns the number of copies in the list.
+    /// Returns the number of copies in the list: those added since the last `run` or `clear`.
     [[nodiscard]] std::size_t size() const noexcept { return to_.size(); }
     [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
     /// Returns the sum of the bytes of all copies in the list.
@@ -77,7 +78,7 @@ public:
         clear();
         return did;
     }
-    /// Removes all copies from the list.
+    /// Removes all copies from the list without enqueueing them. The list keeps its host memory.
     void clear() noexcept {
         to_.clear();
         from_.clear();
@@ -106,7 +107,8 @@ private:
         std::size_t const room = detail::larger_of<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        // Reserved last: `add` concludes from this capacity that all three vectors have room.
+        // `to_` is reserved last: if its capacity suffices, `add` knows that all three vectors have
+        // room.
         to_.reserve(room);
     }
 

@@ -89,8 +89,8 @@ public:
         });
     }
 
-    /// Copies an array, vector or span of trivially copyable elements: `upload` to the device,
-    /// `download` from the device.
+    /// Copies an array, vector or span of trivially copyable elements: `upload` from `from` to the
+    /// device memory at `to`, `download` into `to` from the device memory at `from`.
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
     staging_result upload(stream s, void* to, R const& from, call_site at = call_site::current()) {

@@ -50,7 +50,8 @@ public:
           cause_{std::move(cause)},
           text_{literal(reason::failed), [this] { return text(); }} {}
 
-    /// Sets the line of the program that called the staging. Returns this error.
+    /// Sets the line of the program that called the `staging`, with which `what()` then begins.
+    /// Returns this error.
     staging_error& from(call_site at) noexcept {
         caller_ = at;
         text_ =
@@ -73,7 +74,8 @@ public:
     /// `not_host_memory`, else null. The invalid address may itself be null.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
-    /// Returns the exception of the part that failed; null if the arguments were invalid.
+    /// Returns the exception of the copy, the file or the thread that failed; null if the arguments
+    /// of the call were invalid.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
     /// Throws `cause()`, or this error if it has no cause.
     [[noreturn]] void rethrow_cause() const {
@@ -81,7 +83,8 @@ public:
         throw staging_error{*this};
     }
 
-    /// Returns the reason with its numbers and the text of the cause.
+    /// Returns a text with the caller's line, if known, the reason, its numbers, and the text of
+    /// `cause()`.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
 private:

@@ -17,22 +17,27 @@ namespace vram {
 struct staging_options {
     /// Number of threads that copy, including the caller's. 0 means one for each core, up to 8.
     unsigned threads = 0;
-    /// Number of pinned chunks of each thread. With two, one is filled while the other is copied.
+    /// Number of pinned chunks of each thread. With two, the thread fills or empties one while the
+    /// device copies the other.
     unsigned chunks = 2;
     /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
     /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more. Pieces
-    /// grow to a whole chunk, and shrink at the end.
+    /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more, but at
+    /// most a chunk. The following pieces grow, up to at most a chunk, and the last ones shrink.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Largest number of bytes of pageable memory that one copy of the platform moves. More bytes
     /// go through pinned chunks, because that is faster. Has no effect if the device reads host
     /// memory through the host's page tables: one copy then moves any number of bytes.
     std::size_t direct_bytes = std::size_t{1} << 20;
-    /// Largest number of bytes of a file that the caller's thread copies alone, because other
-    /// threads would wake too late. Also applies to pageable memory of more than `direct_bytes`.
+    /// Largest number of bytes of a file that the caller's thread moves through pinned chunks
+    /// alone, because other threads would wake too late; more bytes are moved by all threads. The
+    /// limit also holds for pageable memory, if one direct copy does not move it (see
+    /// `direct_bytes`).
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// If true, downloads write pageable memory with non-temporal stores, which bypass the caches.
+    /// If true, the threads of a download copy from pinned chunks into pageable memory with
+    /// non-temporal stores, which bypass the caches. This is faster if no thread reads the memory
+    /// soon.
     bool streaming = true;
 
     /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of

@@ -80,13 +80,16 @@ struct box_plan {
 
     std::size_t to_begin   = 0; ///< offset in bytes of the box in the target array
     std::size_t from_begin = 0; ///< offset in bytes of the box in the source array
-    std::size_t width;          ///< contiguous bytes of a row of the box, in both arrays
+    /// Number of bytes of a row of the box that are contiguous in both arrays.
+    std::size_t width;
     /// The dimensions that are not part of `width`, innermost first, in the first `rank` entries.
     /// The other entries have no effect.
     step        steps[Rank + 1];
     std::size_t rank  = 0; ///< number of dimensions in `steps`
     bool        empty = false;
-    bool        apart = false; ///< true if rows are farther apart than the largest pitch of CUDA
+    /// True if two rows are farther apart than the largest pitch of CUDA: then each copy moves a
+    /// single row.
+    bool apart = false;
 };
 
 /// Visits the copies that move a box of elements from one array into another. Each copy is a
@@ -113,8 +116,9 @@ void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Ran
               static_cast<std::byte const*>(from) + plan.from_begin, plan.rank, visit);
 }
 
-/// Executes the copy `c` on the calling thread. `Width` is the width in bytes if it is known at
-/// compile time, so that each small row compiles to single moves; 0 means `c.width`.
+/// Executes the copy `c` between two host arrays on the calling thread, row by row. `Width` is the
+/// number of bytes of a row, if known at compile time, so that a small row compiles to single
+/// moves. If `Width` is 0, a row has `c.width` bytes.
 template <std::size_t Width>
 void copy_rows(pitched_copy const& c) noexcept {
     for (std::size_t z = 0; z < c.depth; ++z) {
@@ -126,8 +130,8 @@ void copy_rows(pitched_copy const& c) noexcept {
     }
 }
 
-/// Executes the copy `c` between two host arrays on the calling thread. Narrow rows, as in halos
-/// beyond a border, are copied without a call of memcpy each.
+/// Executes the copy `c` between two host arrays on the calling thread. Rows of 1, 2, 4 or 8 bytes,
+/// as in halos beyond a border, are copied by single moves instead of calls of memcpy.
 inline void copy_box(pitched_copy const& c) noexcept {
     switch (c.width) {
     case 1: return detail::copy_rows<1>(c);

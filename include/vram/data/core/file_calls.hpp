@@ -30,7 +30,8 @@ struct file_calls {
     static int open(char const* path, int flags) noexcept {
         return ::open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     }
-    /// Flag of `open` for reads and writes that bypass the page cache; 0 if the system has none.
+    /// Flag of `open` with which reads and writes bypass the page cache (`O_DIRECT`); 0 if the
+    /// system does not have this flag.
     static constexpr int direct_flag =
 #if defined O_DIRECT
         O_DIRECT;

@@ -43,9 +43,10 @@ concept empties_device = requires(F& f, void const* from, std::size_t n) {
     f.write_device(from, n, n);
 };
 
-/// The host's side of a transfer through pinned chunks. For an upload, `fill` copies from host
-/// memory or a file into a chunk; for a download, `empty` copies from a chunk into host memory or a
-/// file. Any thread may call both.
+/// The host's side of a transfer through pinned chunks, one type for each kind: `source_memory` and
+/// `source_file` have `fill`, which copies a piece of an upload into a chunk; `target_memory` and
+/// `target_file` have `empty`, which copies a piece of a download out of a chunk. Any thread may
+/// call both.
 template <class Platform>
 struct host_end {
     struct source_memory {

@@ -26,7 +26,8 @@ namespace detail {
 /// Cost      About forty additions in the constructor, a few for each query.
 class piece_plan {
 public:
-    /// Offsets of pieces (parts of a transfer) are multiples of this many bytes.
+    /// Each piece (part of a transfer) begins at a multiple of this many bytes, relative to the
+    /// beginning of the transfer.
     static constexpr std::size_t unit = 4096;
 
     struct piece {
@@ -86,15 +87,17 @@ private:
         return ends_[ramp_] + (i - ramp_) * middle_;
     }
 
-    std::size_t bytes_  = 0;
-    std::size_t all_    = 0; ///< number of bytes of the transfer, rounded up to the unit
+    std::size_t bytes_ = 0;
+    /// Number of bytes of the transfer, rounded up to a multiple of `unit`.
+    std::size_t all_    = 0;
     std::size_t pieces_ = 0;
     /// Number of pieces at the beginning, each larger than the one before. As many shrink at the
     /// end.
     std::size_t ramp_ = 0;
-    /// Bytes of each piece between the growing and the shrinking ones.
+    /// Bytes of each of the equal pieces between those that grow and those that shrink.
     std::size_t middle_ = unit;
-    /// End offset in bytes of each growing piece.
+    /// `ends_[k]` is the number of bytes of the first `k` pieces, which grow, and also that of the
+    /// last `k` pieces, which shrink; for `k` up to `ramp_`.
     std::array<std::size_t, steps + 1> ends_{};
 };
 

@@ -44,12 +44,15 @@ public:
     struct chunk {
         explicit chunk(device where) : copied{where} {}
 
-        typename Platform::event copied; ///< event recorded after the last copy that used the chunk
+        /// Event recorded behind the last copy into the chunk or out of it.
+        typename Platform::event copied;
         std::byte*               memory = nullptr;
         /// Index of the piece of the transfer that this chunk contains.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        bool        recorded  = false; ///< true if the event `copied` was recorded after the copy
+        /// True if the event `copied` was recorded behind the copy in progress (`in_flight`), so
+        /// that a wait for the event proves the end of the copy.
+        bool recorded = false;
     };
 
     ring(device where, Pinned pinned, staging_options const& options)
@@ -69,7 +72,7 @@ public:
     ring(ring const&)            = delete;
     ring& operator=(ring const&) = delete;
 
-    /// Returns the chunks of the thread with the number `thread`.
+    /// Returns the pinned chunks that only the thread with the number `thread` uses, from 0.
     [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
         return std::span{chunks_}.subspan(thread * each_, each_);
     }

@@ -37,8 +37,8 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces of the transfer on the calling thread (number `thread`) until none is left, and
-    /// waits for their copies.
+    /// Moves pieces of the transfer on the calling thread, which has the number `thread`, until
+    /// none is left or the transfer has failed. Then waits for the copies of this thread's chunks.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -52,8 +52,8 @@ public:
     [[nodiscard]] bool                      failed() const noexcept { return progress_.failed(); }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return progress_.cause(); }
 
-    /// Returns the number of bytes, from the beginning of the transfer, that were moved without a
-    /// gap.
+    /// Returns the number of bytes at the beginning of the transfer that were moved, up to the
+    /// first piece that was not. To be called when all threads have returned from `run`.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = progress_.whole();
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -78,8 +78,9 @@ private:
         }
     }
 
-    /// The download loop of one thread: enqueues a copy into each chunk of its `lane` (the pinned
-    /// chunks of this thread), passes the oldest one to the host when it is complete, and repeats.
+    /// The download loop of one thread: keeps a copy from the device in progress in each chunk of
+    /// its `lane` (the pinned chunks of this thread), and passes the content of the oldest one to
+    /// the host when its copy is complete.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -101,7 +102,8 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // If the device has failed, the content of the chunk is not known.
+        // If the device has failed, the content of the chunk is not known: it is not passed to the
+        // host, and the piece counts as not moved (`undo`).
         if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
@@ -133,14 +135,16 @@ private:
             return false;
         }
         c.in_flight = c.recorded = false;
-        // If the device has failed in the meantime, this copy may have failed too.
+        // If another thread found during this wait that the device has failed, this copy may have
+        // failed too: the piece then counts as not moved (`undo`). The copy is over in any case.
         if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }
 
     /// Blocks the calling thread until the copy of the chunk `c` is complete, because the next
-    /// transfer uses the chunk. If the wait for its event fails, waits for the stream, and if that
-    /// fails too, for the device. If every wait fails, the pinned memory is never freed.
+    /// transfer uses the chunk. If the wait for its event fails, waits for the ring's stream, and
+    /// if that fails too, for the device. If every wait fails, the ring's pinned memory is never
+    /// freed.
     void await_copy_for_sure(chunk& c) noexcept {
         if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {

@@ -57,8 +57,9 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: by one thread, by
-    /// all threads of the ring, or, if `bytes` is 0, not at all (`nothing`).
+    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: up to
+    /// `staging_options::alone_bytes` by one thread, more by all threads of the ring, or, if
+    /// `bytes` is 0, not at all (`nothing`).
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
@@ -80,7 +81,8 @@ public:
     [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
     /// Returns the number of threads that copy, including the caller's.
     [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
-    /// Returns the number of bytes that stay pinned as long as this object exists.
+    /// Returns the number of bytes of the ring's pinned chunks, which stay pinned as long as this
+    /// object exists.
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
 
 protected:
@@ -116,9 +118,10 @@ protected:
         }
     }
 
-    /// Calls `body(way)` and returns its result. `body` first sets `way` to the way of copying.
-    /// Every exception is thrown as a `staging_error` with the line `at` of the program, if known.
-    /// An exception of another type becomes its cause, with `way` and `bytes`.
+    /// Calls `body(way)`, which copies `bytes` bytes, and returns its result. `body` first sets
+    /// `way` to the way of copying. Every exception is thrown as a `staging_error` with the line
+    /// `at` of the program, if known. An exception of another type becomes its cause, with `way`
+    /// and `bytes`.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
@@ -154,8 +157,9 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies `bytes` bytes through the ring of pinned chunks. Returns when they are copied, and
-    /// throws `staging_error` if a part failed.
+    /// Copies `bytes` bytes between the device memory `device_end` and `end` (host memory or a
+    /// file) through the ring of pinned chunks, after the earlier work of the stream `s`. Returns
+    /// when all are copied. Throws `staging_error` if a part failed.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -184,8 +188,9 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// Copies the bytes between storage and the device without host memory (GPUDirect Storage).
-    /// First waits for the stream `s`, because storage does not take part in stream order.
+    /// Copies `bytes` bytes between a file and the device without host memory (GPUDirect Storage):
+    /// all threads call `move(offset, bytes)` for the pieces. First blocks the calling thread until
+    /// the work of the stream `s` is complete, because storage does not take part in stream order.
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
@@ -210,10 +215,12 @@ protected:
 private:
     using pinning = ring<Platform, Pinned>;
 
-    /// Number of bytes of one transfer by GPUDirect Storage: the most that cuFile moves at once.
+    /// Number of bytes of one read or write by GPUDirect Storage: the most that cuFile moves at
+    /// once.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// A guard for the ring of pinned chunks: waits until no other call uses the ring.
+    /// The right of one call to use the ring of pinned chunks. The constructor blocks until no
+    /// other call has it, and the destructor gives it to the next call.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -239,8 +246,8 @@ private:
         }
     }
 
-    /// Returns the kind of memory of a range. It is `pageable` if the two ends of the range differ
-    /// in kind, or if the platform cannot tell.
+    /// Returns the kind of the memory of `bytes` bytes at `p`, by its first and its last byte:
+    /// `pageable` if these two differ in kind, or if the platform cannot tell.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);

@@ -48,8 +48,8 @@ public:
         return static_cast<unsigned>(helpers_.size()) + 1;
     }
 
-    /// Calls `job(i)` on every thread `i` of the team, from 0 (the caller) on, and returns when all
-    /// calls have returned.
+    /// Calls `job(i)` once on every thread `i` of the team, concurrently; thread 0 is the caller.
+    /// Returns when all calls have returned. `job` must not throw.
     template <class Job>
     void run(Job&& job) noexcept {
         if (!helpers_.empty()) {

@@ -44,9 +44,9 @@ public:
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
-    /// Records that this piece of the transfer failed, and stores the current exception if it is
-    /// the first one. If the host has failed before, a failure of the device is recorded too, but
-    /// not its exception.
+    /// Records that piece number `piece` failed, by a failure of the host or the device (`by`). To
+    /// be called in a `catch` block: stores the exception if no piece has failed before. If only
+    /// the host has failed before, a failure of the device is recorded too, without its exception.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -61,7 +61,8 @@ public:
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
     /// Returns the exception of the first failure, or null if there was none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of pieces of the transfer, from the first, that were moved without a gap.
+    /// Returns the number of pieces at the beginning of the transfer that were moved: the number of
+    /// the first piece that was not. To be called when all pieces that were taken have ended.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }

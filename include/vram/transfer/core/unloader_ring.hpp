@@ -102,8 +102,7 @@ public:
         }
         copy_all();
     }
-    /// Makes the device block `s` of a result that is not sent free again. No stream may still be
-    /// writing to the block.
+    /// Makes the device block `s` of an unsent result free. No stream may still write to the block.
     void give_back(slot& s) noexcept {
         {
             auto const held = threads_.hold();
@@ -199,9 +198,8 @@ protected:
     copy_channel<Platform> channel_;
 
 private:
-    /// Throws `loader_error{forked}` if `in_owning_process()` returns false: in a forked child
-    /// process. This test takes no lock, because a lock that another thread of the parent held at
-    /// the fork stays locked in the child.
+    /// Throws `loader_error{forked}` in a forked child process. Takes no lock: one that another
+    /// thread of the parent held at the fork stays locked in the child.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
