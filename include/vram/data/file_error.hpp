@@ -58,8 +58,8 @@ public:
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
     /// Returns the number of bytes that the failed call requested, or that a whole record has.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
-    /// Returns the number of bytes that the failed call read or wrote before the failure, or that
-    /// the incomplete record has.
+    /// Returns the number of bytes that the failed call read or wrote before the failure, that the
+    /// incomplete record has, or that the file has if it is shorter than its header.
     [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
     /// Returns true if the error has the reason `why`; false for other reasons and errors of the

@@ -88,8 +88,8 @@ struct loader_options {
     bool call_back = true;
     /// If true, and `call_back` is true, the device writes a flag in pinned memory at the end of a
     /// copy instead of calling a host function. An idle producer polls the flag. Small batches are
-    /// about twice as fast this way. Has no effect if the device cannot write flags, or a block is
-    /// pageable.
+    /// about twice as fast this way. Has no effect if the device cannot write flags, a block is
+    /// pageable, or the flags do not fit in `budget`.
     bool completion_flags = true;
     /// If true, a pinned block is overwritten with 0xFF before it is filled, and a device block
     /// after its release, so that an access that comes too late reads wrong values.

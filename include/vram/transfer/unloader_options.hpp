@@ -35,8 +35,8 @@ struct unloader_options {
     int priority = 0;
     /// If true, and the device supports such writes, the device writes a flag in pinned memory at
     /// the end of each copy, and the sink's thread polls the flag. Otherwise, or if a block is
-    /// pageable, the device calls a host function at the end of each copy, which takes many times
-    /// as long.
+    /// pageable or the flags do not fit in `budget`, the device calls a host function at the end of
+    /// each copy, which takes many times as long.
     bool completion_flags = true;
 };
 

@@ -296,8 +296,8 @@ protected:
     table                  table_;
     copy_channel<Platform> channel_;
     loader_statistics      figures_;
-    /// Time (`clock::now()`) at which a thread asked for the first batch to fill in this pass over
-    /// the source.
+    /// Time (`clock::now()`) at which the first batch of this pass over the source was assigned to
+    /// a block, to be filled.
     std::uint64_t begun_ = 0;
 
 private:

@@ -108,8 +108,8 @@ public:
         return &assign(*free_.pop());
     }
 
-    // Returns true if the calling thread may begin a copy: no other thread enqueues one, a device
-    // block is free, and the pinned block with the next batch in order is filled.
+    /// Returns true if the calling thread may begin a copy: no other thread enqueues one, a device
+    /// block is free, and the pinned block with the next batch in order is filled.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
