@@ -132,8 +132,7 @@ public:
 
     // `staged_wait`, in which threads wait for copies, calls the functions from here to
     // `check_copies`. With the lock held: `in_progress` returns the number of copies that have not
-    // ended, and `oldest_flagged` the block of the oldest of them that has a completion flag, or
-    // null.
+    // ended, and `oldest_flagged` the block of the oldest with a completion flag, or null.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Records the end of the copy of the pinned block `p`, and calls the owner's `copy_ended`: a
@@ -164,8 +163,7 @@ public:
             try {
                 auto const copy = copy_of(p);
                 if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
-                // The event is complete, so `synchronize` does not wait here. It throws if the copy
-                // has failed.
+                // The event is complete: this call does not wait, but throws if the copy failed.
                 Platform::synchronize(*copy.over);
                 end_before_callback(p, copy.which);
             } catch (...) { return fail(std::current_exception()); }
