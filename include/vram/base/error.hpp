@@ -82,7 +82,8 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        // The sink gets a copy, because it may report errors itself, which may reuse `spare_error`.
+        // The sink gets a copy of the stored error, the memory of which is released first: the sink
+        // may report errors itself, and one of these may be stored in `spare_error`.
         one.keep(each->what);
         one.next = each->next;
         if (each != &spare_error) {

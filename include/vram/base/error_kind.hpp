@@ -102,7 +102,8 @@ struct error {
     char const* call = nullptr;
     /// More about the reason, such as the text of an exception.
     char const* cause = nullptr;
-    /// Advice to the user; null means the standard sentence for `kind`.
+    /// Sentence of advice to the user in the error message. If null, the message has the usual
+    /// advice for an error of this `kind`.
     char const* advice = nullptr;
     /// Function that returns the name and the description of `code`; null if there is none.
     code_text (*text_of)(int) noexcept = nullptr;

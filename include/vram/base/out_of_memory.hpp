@@ -35,7 +35,7 @@ struct shortage {
     std::size_t   alignment = 0; ///< requested alignment
     std::uint64_t stream    = 0; ///< id of the stream that requested the memory
     std::size_t   live      = 0; ///< live bytes of the resource that refused
-    /// Bytes that the resource has obtained from its upstream.
+    /// Bytes that the resource that refused holds from its upstream, live or not.
     std::size_t reserved = 0;
     /// Bytes of the largest free block of the resource that refused.
     std::size_t largest_free = 0;

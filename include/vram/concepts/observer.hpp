@@ -26,8 +26,8 @@ enum class memory_event_kind : unsigned char {
     /// `memory` is the block that the request then got, or null if the request was refused or the
     /// call was no request.
     stream_waited,
-    /// No stream uses the freed block any more. `stream_ordered` sends this for each block before
-    /// it returns the block to its upstream (`chunk_removed`). Pools do not send it.
+    /// After `freed`: no stream uses the block any more. `stream_ordered` sends this for each block
+    /// before it returns the block to its upstream (`chunk_removed`). Pools do not send it.
     free_completed,
     refused, ///< a request was refused: by a pool, `stream_ordered`, or the limit of `limiting`
     retried, ///< a refused request is tried again after memory was freed

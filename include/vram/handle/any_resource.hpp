@@ -42,7 +42,7 @@ public:
     any_resource(R mr)
         : any_resource{new detail::counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
 
-    /// Shares the resource of `handle`.
+    /// Makes one more owner of the resource that `handle` owns. The resource is not copied.
     template <class R>
         requires resource_for<R, Platform, Properties...>
     any_resource(shared<R> handle)

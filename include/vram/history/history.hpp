@@ -25,7 +25,8 @@ namespace vram {
 
 /// Options of a `history`.
 struct history_options {
-    /// Least number of events that are kept. Each takes 64 bytes of host memory once it is in use.
+    /// Least number of events that are kept. Each takes 64 bytes of host memory (72 with `frames`),
+    /// allocated as events arrive.
     std::size_t events = 1 << 18;
     /// Number of the device in the files that are written: at most 4095.
     std::uint32_t device = 0;

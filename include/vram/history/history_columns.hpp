@@ -113,7 +113,8 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    /// True if an event has so many bytes that the file needs the marker `escape` before them.
+    /// True if the column of sizes has an entry with the marker `escape` before it, for a size of
+    /// `escape` - 1 or more. The file then begins with `magic_with_escape`.
     bool        escaped_ = false;
     std::string contexts_, context_, time_, memory_, bytes_;
 

@@ -33,7 +33,7 @@ namespace vram {
 ///     logging               mr{pool{cuda_resource{}}, "run.csv", rotating};
 struct logging_options {
     /// Largest size of the file in bytes: a line that does not fit begins a new file, and the old
-    /// one is renamed to PATH.1. 0 means no limit.
+    /// one is renamed to PATH.1 (or emptied, see `older_files`). 0 means no limit.
     std::size_t most_bytes = 0;
     /// Number of older files that are kept: PATH.1 is the newest of them. If 0, the file is emptied
     /// instead of renamed.

@@ -52,7 +52,8 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     std::size_t bytes = 0;
     cuda_check(algorithm(static_cast<void*>(nullptr), bytes));
     buffer<R&> storage{memory, s, bytes, default_alignment, at};
-    // With a null pointer the algorithm would only return the size again.
+    // If CUB needs no storage, it still gets a pointer that is not null: with null it would only
+    // return the size again, and not run.
     static char none = 0;
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
 }

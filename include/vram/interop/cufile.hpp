@@ -56,7 +56,8 @@ public:
         if (descriptor_ >= 0) { ::close(descriptor_); }
     }
 
-    /// Returns true if `read_device` and `write_device` may be called.
+    /// Returns true if libcufile has accepted the file. `read_device` and `write_device` may then
+    /// be called; otherwise only `read` and `write`, which take host memory.
     [[nodiscard]] bool reaches_device() const noexcept { return handle_ != nullptr; }
 
     /// Fills `bytes` bytes of device memory at `to` from the file at `offset`, or throws.

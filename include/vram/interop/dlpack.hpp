@@ -92,7 +92,8 @@ public:
     using platform = Platform;
     using stream   = typename Platform::stream;
 
-    /// Takes over `tensor`, for use on the stream `s`.
+    /// Takes ownership of `tensor`, for use on the stream `s`: the destructor waits for the work of
+    /// `s` and then calls the deleter of the tensor. If this throws, the caller keeps the tensor.
     template <detail::dlpack_managed Managed>
     explicit dlpack(Managed* tensor, stream s = {})
         : stream_{s}, held_{detail::hold_stream<Platform>(s)} {

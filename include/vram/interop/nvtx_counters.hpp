@@ -27,17 +27,19 @@ struct nvtx_counters_options {
 };
 
 /// An observer that gives a tool of NVTX, such as Nsight Systems, counters of live, reserved and
-/// peak bytes: for each resource over it, and for each tag of that resource.
+/// peak bytes: for each resource above it in the stack, and for each tag (see `tagged`) of the
+/// memory of that resource.
 ///
 ///     pool<observed<stream_ordered<cuda_resource>, nvtx_counters>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(nvtx_counters{}) |
 ///               with::pool;
 ///
 /// The rows are in the domain "vram". A group "pool" has the counters of the pool, a group
-/// "pool: train/optimizer" those of a tag: its live bytes, its peak, and the chunks that its
-/// requests added. Resources with one name are counted together. If an observed resource has chunks
-/// of another one, each has its own group, and the blocks of the lower are the chunks of the upper.
-/// Marks of the program, refusals, retries and waits for freed memory are NVTX marks.
+/// "pool: train/optimizer" those of a tag: live bytes, their peak, and as reserved bytes the chunks
+/// that the pool added for requests with that tag. Resources with one name are counted together. If
+/// a pool gets its chunks from another observed pool, each has its own group, and the live blocks
+/// of the lower one are the chunks of the upper one. Marks of the program, refusals, retries and
+/// waits for freed memory are NVTX marks.
 ///
 /// Nsight Systems records these counters from 2025.3 on, and draws them from 2026.3 on. Nothing is
 /// linked: NVTX consists of headers (CUDA 13.0 or later), and loads a tool only if the tool started
@@ -50,9 +52,9 @@ struct nvtx_counters_options {
 ///           last values.
 /// Cost      Without a tool one load for each event, three for an allocation. With a tool about
 ///           50 ns for an allocation and its free, and the time of the tool for each sample, or
-///           twice that within a tag; the option `step` reduces the number of samples. Each thread
-///           counts on a cache line of its own. Host memory: 80 bytes for a live block, 2 KiB for
-///           each tag, and up to 200 KiB for each resource.
+///           twice that within a tag; the option `step` reduces the number of samples. Up to 32
+///           threads count on cache lines of their own; more share them. Host memory: 80 bytes for
+///           a live block, 2 KiB for each tag, and up to 200 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight

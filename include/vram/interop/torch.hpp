@@ -123,7 +123,7 @@ public:
         typename platform::device_guard const on{d};
         return *of(d).stack;
     }
-    /// Returns unused memory of every stack to its device. Returns the number of bytes.
+    /// Trims the stacks of all devices (returns their unused memory). Returns the number of bytes.
     std::size_t trim()
         requires trimmable_resource<R>
     {
@@ -163,7 +163,7 @@ private:
 
         device                        where;
         std::unique_ptr<R>            stack;
-        typename platform::own_stream joined; ///< waits for all streams of a block
+        typename platform::own_stream joined; ///< waits for all streams of a block, then frees it
         std::mutex                    mutex;
         std::list<late_free>          kept; ///< blocks that graphs may use, freed later
     };
@@ -250,7 +250,7 @@ private:
     /// `after` would join.
     [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
         typename platform::device_guard const on{before.where};
-        // An event belongs to the device of its stream, which may not be the device of the block.
+        // An event must belong to the device of the stream on which it is recorded, `before.on`.
         typename platform::event end{platform::device_of(before.on)};
         platform::record(end, before.on);
         if (!in_capture && platform::capturing(before.on)) { return false; }

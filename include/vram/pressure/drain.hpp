@@ -9,8 +9,9 @@
 
 namespace vram {
 
-/// Waits once for each request until the device of the resource has finished all its work, so that
-/// memory freed in stream order is free. Uses the current device if the resource has no `device()`.
+/// A retry policy: after a refusal, waits until the device of the resource has finished all its
+/// work, so that memory freed in stream order is free, and lets `retrying` try once more. Waits for
+/// the current device if the resource has no `device()`.
 ///
 ///     retrying mr{cuda_async_resource{}, drain{}};
 ///

@@ -27,7 +27,8 @@ struct memory_growth {
     std::size_t   bytes = 0;               ///< the growth from `since` to `until`
     /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
-    /// The last step up to `since` at which the figures of the lines were stored.
+    /// The step with which `live` and `sites` compare: the last one, not after `since`, at which
+    /// the watch stored the live bytes of the resource and of each line.
     std::uint64_t live_since = 0;
     /// Lines of text, each a tag and a line of the program of which the live bytes have risen since
     /// `live_since`, at most five. Empty if the stack has no layer `tracking`.

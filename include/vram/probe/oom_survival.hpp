@@ -17,9 +17,11 @@ namespace vram {
 /// The mistakes that `survives_oom` finds.
 enum class oom_fault : unsigned char {
     none,
-    leak,           ///< more bytes are live than after a run without a refusal
-    swallowed,      ///< the function returned another value than without a refusal
-    damaged,        ///< the next run without a refusal throws, or gives another value
+    leak,      ///< more bytes are live than after a run without a refusal
+    swallowed, ///< the function returned another value than without a refusal
+    /// The run after the one with a refusal, in which nothing is refused, throws or returns another
+    /// value than a run before the refusal.
+    damaged,
     double_free,    ///< a block was freed twice
     wrong_size,     ///< a block was freed with another size or alignment than allocated
     error_reported, ///< an error was reported to the error sink

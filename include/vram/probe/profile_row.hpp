@@ -20,8 +20,8 @@ struct profile_row {
     struct times {
         std::uint64_t count = 0; ///< number of durations
         std::uint64_t total = 0; ///< sum of the durations
-        std::uint64_t least = 0; ///< the shortest duration
-        std::uint64_t most  = 0; ///< the longest duration
+        std::uint64_t least = 0; ///< the shortest duration; 0 if there is none
+        std::uint64_t most  = 0; ///< the longest duration; 0 if there is none
 
         /// Returns the average; 0 if there is no duration.
         [[nodiscard]] constexpr std::uint64_t mean() const noexcept {

@@ -152,8 +152,8 @@ public:
     }
     /// Returns the figures of each tag. The tag with the most live bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_tag() const { return books_->by_tag(); }
-    /// Returns the figures of each pair of a line and a tag. The one with the most live bytes is
-    /// first.
+    /// Returns the figures of each pair of a program line and a tag. The pair with the most live
+    /// bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_site() const { return books_->by_site(); }
     /// Returns the figures of each thread. The thread with the most live bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }

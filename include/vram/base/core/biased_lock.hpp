@@ -207,17 +207,19 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// The thread that owns the bias (locks by plain stores) or owned it last, identified by the
-    /// address of its `locks_held`. Null if no thread has owned the bias.
+    /// Identifies the thread that may lock by plain stores (it owns the bias), or was the last that
+    /// could: the address of its thread-local `locks_held`. Null if there was no such thread.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
     /// True while the thread `first_` holds the lock that it took by a plain store, and for a
     /// moment if an attempt to take it by a plain store fails.
     mutable std::atomic<bool> inside_ = false;
-    /// True while a thread holds the lock that it took by an atomic exchange, and for a moment if
-    /// an attempt to take it by an exchange fails.
+    /// The lock as all threads share it once the bias is revoked: a thread takes it by an atomic
+    /// exchange with true, and releases it by a store. Also true for a moment in an attempt that
+    /// fails, because `first_` owns the bias again.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that the thread `first_` has taken the lock by an exchange.
+    /// Number of times in a row that the thread `first_` has taken the lock by an atomic exchange,
+    /// without waiting for it. At `enough_`, `first_` may lock by plain stores again.
     mutable unsigned in_a_row_ = 0;
     /// Value of `in_a_row_` at which the thread `first_` owns the bias (locks by plain stores)
     /// again.

@@ -30,10 +30,10 @@ struct vram_eh_bases {
 }
 #endif
 
-/// What a function that made a call has done with the stack: the place of its own return address is
-/// a fixed distance above the stack pointer or above the register rbp, and the caller's rbp is at a
-/// fixed distance from that, or still in rbp. The rule is that of the tables that exceptions use
-/// (DWARF, .eh_frame). A function with a frame of no fixed size (`alloca`) has a rule with rbp.
+/// How a stack walk finds the return address of a function, and its caller's rbp, at one call in
+/// the function: the return address is at a fixed distance above the stack pointer or rbp, and the
+/// caller's rbp at a fixed distance from there, or still in rbp. Read from the tables that
+/// exceptions use (DWARF, .eh_frame). A frame of no fixed size (`alloca`) has a rule with rbp.
 ///
 /// Failure   Never throws. A rule that this class cannot express is `unknown`.
 struct frame_rule {

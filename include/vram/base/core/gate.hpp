@@ -67,8 +67,8 @@ public:
         notify_awake();
         condition_.notify_all();
     }
-    /// Makes the threads in `wait_awake` call their `ready` again. Does not wake threads that sleep
-    /// in `wait` or `wait_for`. Makes no system call.
+    /// Makes the threads that poll in `wait_awake` call their `ready` again. Threads that sleep in
+    /// `wait` or `wait_for` sleep on. Makes no system call.
     void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
 private:

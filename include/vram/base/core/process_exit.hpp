@@ -35,7 +35,8 @@ public:
     /// process in another way.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
-    /// Makes sure that `began` is true before the first object in static storage is destroyed.
+    /// Registers handlers so that, after a call of `exit` or the end of `main`, `began()` returns
+    /// true before the first object in static storage is destroyed.
     static void watch() noexcept {
         // `atexit` handlers run last in, first out: this one runs before the destructor of each
         // static object that was constructed earlier.
@@ -50,11 +51,11 @@ public:
     }
 
 private:
-    /// The destructor of this thread-local object runs when its thread ends, and, in the thread
-    /// that calls `exit`, before all static destructors. The destructor registers the handler once
-    /// more, so that the handler runs before the destructors of static objects that were
-    /// constructed after the first `watch`. If the thread merely ends, the additional handler is
-    /// harmless.
+    /// Each thread that calls `watch` has one such thread-local object. Its destructor runs when
+    /// the thread ends, and, in the thread that calls `exit`, before all static destructors. It
+    /// registers `note` with `atexit` once more, so that `note` also runs before the destructors of
+    /// static objects that were constructed after the first `watch`. If the thread merely ends, the
+    /// additional handler is harmless.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);

@@ -59,8 +59,9 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
-/// Tells an observing platform that code of the program (a retry policy or an observer) runs,
-/// within a call of a resource, until the end of this object. Does nothing on other platforms.
+/// While this object exists, the calls of the thread count as those of the program, on a platform
+/// that observes resources. Used within a call of a resource, around code of the program: a retry
+/// policy or an observer. Does nothing on other platforms.
 template <class Platform>
 class [[maybe_unused]] program_call {
 public:

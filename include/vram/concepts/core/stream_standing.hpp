@@ -12,7 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The relation of a stored stream handle to the stream for which it was stored.
+/// States if a stored stream handle still denotes the stream for which it was stored, or if that
+/// stream was destroyed, or ended by a reset of its device.
 enum class stream_standing : unsigned char {
     there,   ///< as far as known, the handle still denotes the stream
     another, ///< the stream was destroyed, and a newer stream has the handle
@@ -45,7 +46,8 @@ template <class Platform>
     }
 }
 
-/// The id of a stream, and the device on which its work runs.
+/// The id of a stream (no other stream of the process has had it), and the device on which the work
+/// of the stream runs.
 template <class Platform>
 struct stream_identity {
     std::uint64_t             id{};

@@ -25,7 +25,8 @@ class owner_lists;
 /// The figures of one layer of a stack, for reports. A figure that the layer does not have is
 /// empty.
 struct layer_facts {
-    /// The sums of a layer that counts allocations, such as `statistics`.
+    /// Live bytes and blocks, their peaks, and totals since the start, from a layer that counts
+    /// allocations, such as `statistics`.
     struct sums {
         std::uint64_t live, peak, allocated;
         std::uint64_t blocks, peak_blocks, allocations, refused;

@@ -186,7 +186,9 @@ private:
             lent_.erase(chunk); // the block was a chunk of another resource
             return;
         }
-        if (found != live_.end() || freed_.contains(e.memory)) { // an invalid free
+        // An invalid free: of a live block of another resource, or of a block that is free already.
+        // The event `free_refused` follows.
+        if (found != live_.end() || freed_.contains(e.memory)) {
             ++invalid_[e.memory];
             return;
         }

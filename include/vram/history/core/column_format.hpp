@@ -102,7 +102,7 @@ public:
 private:
     std::string_view   from_;
     std::string const& path_;
-    std::size_t        offset_; ///< offset of `from_` in the file
+    std::size_t        offset_; ///< offset in the file of the first byte that this reader reads
     std::size_t        at_ = 0;
 };
 

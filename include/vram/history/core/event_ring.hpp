@@ -79,8 +79,9 @@ public:
         word* at_;
     };
 
-    /// Calls `take(words)` for each stored record, except those of pages that are overwritten
-    /// meanwhile. The records of one page come in order. The words are valid during the call.
+    /// Calls `take(words)` for each stored record, except those of a page that another thread
+    /// overwrites at the same time. The records of one page come in order. `words` points to a copy
+    /// of the record, which is valid until `take` returns.
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
@@ -92,8 +93,9 @@ public:
             for (std::size_t i = 0; i != count * width_; ++i) {
                 copy[i] = from[i].load(std::memory_order_acquire);
             }
-            // If a word was overwritten during the copy, this load sees the later lap, which was
-            // stored before the word. The copy is then discarded.
+            // A writer that gets the page increments `lap` before it overwrites a word. So if `lap`
+            // has not changed, all words of the copy are of one use of the page. Otherwise the copy
+            // is discarded.
             if (each.lap.load(std::memory_order_acquire) != lap) { continue; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
         }

@@ -325,7 +325,8 @@ private:
     lock          lock_;
     /// The chunks that exist now, by resource and address. Guarded by `lock_`.
     std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
-    std::vector<history_file>                                on_refusal_; ///< guarded by `lock_`
+    /// The files that are written after a refused request. Guarded by `lock_`.
+    std::vector<history_file> on_refusal_;
     std::set<std::uint64_t>   growing_; ///< resources with virtual memory; guarded by `lock_`
     std::atomic<bool>         writes_on_refusal_{false};
     std::atomic<std::int64_t> last_write_{-1};

@@ -200,7 +200,7 @@ private:
     bool        direct_    = false;   ///< true for a pipe or a device
     char*       part_      = nullptr; ///< the mapped part
     std::size_t mapped_at_ = nowhere; ///< offset of the mapped part in the file
-    /// Number of bytes of the file that contain lines.
+    /// Bytes of header and lines in the file. `close` cuts off the rest of the mapped part.
     std::size_t                size_ = 0;
     std::atomic<std::uint64_t> lost_{0};
 };

@@ -31,7 +31,8 @@ class pickle_writer {
 public:
     explicit pickle_writer(byte_file& to) : to_{to} { to_ << "\x80\x02"; }
 
-    /// Writes a list. `elements()` calls `item(element)` for each element.
+    /// Writes a list. The caller's function `elements()` must call `item(element)` of this object
+    /// once for each element, and the caller's function `element()` must write that element.
     template <class Elements>
     void list(Elements const& elements) {
         to_ << ']';

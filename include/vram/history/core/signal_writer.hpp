@@ -50,7 +50,8 @@ public:
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
             if (has_handler(before)) {
-                // `handle` calls the earlier handler, which needs its own signal mask and stack.
+                // The new handler `handle` calls the one installed before, so it must run with the
+                // signal mask and on the stack that the program chose for that one.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }

@@ -16,7 +16,7 @@ struct story_step {
     enum class action : unsigned char {
         none, ///< a step to be skipped
         allocated,
-        freed,          ///< a free without a later `free_completed`
+        freed,          ///< a free of a block, if no event `free_completed` follows
         free_requested, ///< a free after which a stream may still use the block
         free_completed,
         segment_added,

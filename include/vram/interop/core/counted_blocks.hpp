@@ -89,7 +89,8 @@ public:
         }
         if (freed != 0) { change(whose, -freed); }
     }
-    /// Makes the block at `p` live again, the free of which was refused.
+    /// Takes back one free of the block at `p`, because the resource refused that free. If no other
+    /// free is left, the block counts as live again: calls `change(owner, bytes)` without a lock.
     template <class Change>
     void refuse(void* p, Change const& change) noexcept {
         std::int64_t back  = 0;

@@ -18,11 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// A heap of the memory part of NVTX: its memory may be used only within a region. Regions lie
-/// within one heap and do not overlap; the address of a region is its name in later calls.
+/// A range of addresses (a *heap* of the memory part of NVTX) that a tool such as compute-sanitizer
+/// checks: code may access only the parts that are registered as regions. Regions lie within one
+/// heap and do not overlap; later calls name a region by its address.
 ///
-/// Failure   `add` returns a heap that is not known if there is no tool, or if the tool refuses the
-///           range. Such a heap has no effect, and must have no regions.
+/// Failure   If there is no tool, or if the tool refuses the range, `add` returns a heap of which
+///           `known()` is false. Such a heap has no effect, and must have no regions.
 /// Threads   Any thread may call any function.
 /// Cost      Each function is a call of the tool.
 class nvtx_heap {

@@ -29,15 +29,16 @@ namespace detail {
 /// memory that grew has several heaps, and a block across their border is one region in each.
 ///
 /// After its free, memory stays a region for a captured graph in two cases: if a capture frees the
-/// memory; or if a capture has allocated the memory, and it is freed by `all_freed` or by `freed`
-/// with `until_reset`. The region ends when the memory is allocated outside of a capture, or when
-/// its chunk is removed outside of a capture. If a capture removes the chunk, the upstream keeps
+/// memory; or if a capture has allocated the memory, and its resource is a `monotonic`, which frees
+/// all blocks at once (event `all_freed`), and does not use a block again before that (event
+/// `freed` with `until_reset`). The region ends if the memory is allocated outside of a capture, or
+/// if its chunk is removed outside of a capture. If a capture removes the chunk, the upstream keeps
 /// the memory for the graph, and the heap stays until `forget_captures`, or until a chunk is added
 /// that overlaps it. The tool removes a heap by itself if CUDA frees its memory: a later call for
 /// the heap would be an error.
 ///
-/// A free may be refused afterwards. So the record of a freed block stays until the memory is
-/// allocated again, or its chunk is removed.
+/// The resource may refuse a free after its event `freed` (event `free_refused`). So the record of
+/// a freed block stays until the memory is allocated again, or its chunk is removed.
 ///
 /// Nothing is sent to the tool after the process has begun to end, and in a forked child.
 ///
@@ -67,7 +68,8 @@ public:
         table_.drop_all(true);
         update_active();
     }
-    /// Registers or removes the block or chunk of an event.
+    /// Registers the block or chunk of the event `e` with the NVTX tool, or removes it there, by
+    /// the kind of the event.
     template <class Stream>
     void follow(memory_event<Stream> const& e) noexcept {
         using kind = memory_event_kind;

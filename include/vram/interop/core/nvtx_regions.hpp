@@ -23,12 +23,13 @@ namespace detail {
     return a == b || std::strcmp(a, b) == 0;
 }
 
-/// The table of heaps (memory that a tool of NVTX checks) and regions (parts of heaps that may be
-/// used), with a record of each block. Each function also registers or removes what it changes with
-/// the tool. Addresses are numbers; a range is [from, to).
+/// The heaps (memory that a tool of NVTX, such as compute-sanitizer, checks) and regions (parts of
+/// heaps that may be used), with a record of each block. A function that changes a heap or region
+/// also registers or removes it with the tool. Addresses are numbers; a range is [from, to).
 ///
-/// Failure   No function throws. If there is no host memory for the record of a block, each heap in
-///           which the block lies becomes one region, so that the tool checks it as a whole.
+/// Failure   No function throws. If there is no host memory for the record of a heap, the heap is
+///           not registered; for that of a block, each heap with the block becomes one region. In
+///           both cases the tool finds only accesses outside of the whole chunk.
 /// Threads   One thread at a time.
 class nvtx_regions {
     using address = std::uintptr_t;
@@ -92,7 +93,8 @@ public:
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
 
-    /// Registers the block [from, to) of the resource `name` as a region with the thread's tag.
+    /// Called when the resource `name` allocates the block [from, to). Registers it with the NVTX
+    /// tool as memory that may be used (a region), named by the tag of the calling thread.
     void allocate(address from, address to, char const* name, bool captured) noexcept {
         bool any = false;
         for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
@@ -257,9 +259,9 @@ private:
         kept_.insert_or_assign(from, to);
         add_regions(from, to);
     }
-    /// Called for a block [from, to) that a capture allocates. If it overlaps freed memory that is
-    /// kept for a captured graph, unites the block and that memory to one region, because the graph
-    /// uses both. Returns false if there is no such memory.
+    /// Called for a block [from, to) that a stream capture allocates. If it overlaps freed memory
+    /// that stays registered with the NVTX tool for a captured graph (in `kept_`), makes one region
+    /// of the block and that memory, because the graph uses both. Otherwise returns false.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -276,7 +278,8 @@ private:
         keep(begin, end);
         return true;
     }
-    /// Keeps the region of a block for a captured graph: records it in `kept_`.
+    /// Called at the free of a block that a captured graph may use. Its region stays registered
+    /// with the NVTX tool: from now on it belongs to `kept_` instead of to the block.
     void keep_block(std::map<address, block>::iterator b) {
         kept_.insert_or_assign(b->first, b->second.end);
         b->second.has_region = false;

@@ -48,8 +48,9 @@ public:
         : asked_at_end<scope_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// Compares the live blocks at the start and the end of a scope, and calls `ask` with a
-/// `balance_facts` at the end.
+/// For `VRAM_CHECK_BALANCED`: stores the live blocks at the start of a scope in a `balance_facts`,
+/// and at the end calls the caller's function `ask(facts)`. That function fails the test if other
+/// blocks are live then, or if a block was freed on another stream than that of its allocation.
 template <class Resource, class Question>
 class checked_balance : public asked_at_end<balance_facts<Resource>, Question> {
 public:

@@ -202,7 +202,9 @@ private:
         }
         return entries_[low].size;
     }
-    /// Returns true if the sizes at seven points between the ends are close to a straight line.
+    /// Returns true if the rise from `begin` to `end` is close to a straight line: at each of seven
+    /// equally distant steps between them, within a fifth of the total rise. The size at a step is
+    /// the smallest from there on.
     [[nodiscard]] bool is_steady(entry const& begin, entry const& end) const noexcept {
         auto const height = static_cast<double>(end.size - begin.size);
         auto const length = end.step - begin.step;

@@ -91,7 +91,8 @@ public:
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that page `i` was unmapped from a piece (of physical memory) that it does not own.
+    /// Records that the caller has unmapped page `i`, which must have been mapped to a piece of
+    /// physical memory without owning it.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};

@@ -107,7 +107,8 @@ public:
     // block. For a range that does not lie within the pages of one block, the following functions
     // return an empty block or no pages.
 
-    /// Returns the block that has all pages of the `bytes` bytes at `p`, or an empty block.
+    /// Returns the block whose pages contain all of the `bytes` bytes at `p`. Returns an empty
+    /// block if there is none, or if `bytes` is 0.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const         from = reinterpret_cast<std::uintptr_t>(p);
         block const* const b    = last_up_to(from);

@@ -166,8 +166,9 @@ public:
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// Returns the page that now has the physical memory which last backed page `i`. Returns
-    /// `nowhere` if that memory was not moved, or backs no page.
+    /// If page `i` is still mapped to physical memory that was moved to another page since, returns
+    /// that page. Otherwise returns `nowhere`: page `i` has memory of its own, or is not mapped, or
+    /// is mapped to memory that no page has.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.current_owner(to_number(i));
     }
