@@ -42,10 +42,10 @@ public:
     using stream     = cuda_stream_view;
     using properties = property_set<device_accessible>;
 
-    /// Makes a pool with `options` on the current device.
+    /// Makes a resource with a separate pool of the driver on the current device, with `options`.
     explicit cuda_async_resource(cuda_pool_options const& options = {})
         : cuda_async_resource{cuda_device::current(), options} {}
-    /// Makes a pool with `options` on `device`.
+    /// Makes a resource with a separate pool of the driver on `device`, with `options`.
     explicit cuda_async_resource(cuda_device device, cuda_pool_options const& options = {})
         : pool_{device, options}, own_{device} {}
 
@@ -64,8 +64,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error (unless
-    /// the context is broken). `allocate` throws the reason instead.
+    /// Returns null if `bytes` is 0 or the allocation fails for any reason. Clears CUDA's latched
+    /// error (unless the context is broken). `allocate` throws the reason instead.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -81,9 +81,9 @@ public:
         return p;
     }
 
-    /// Frees a block in the order of the stream `s`; `bytes` and `alignment` are the values of the
-    /// allocation. Makes no call of CUDA if the process is ending or a child of `fork`, or if a
-    /// reset of the device is known to have freed the block.
+    /// Frees a block in the order of the stream `s`; `bytes` and `alignment` are those of the
+    /// allocation. Makes no CUDA call if the process is ending or a child of `fork`, or if a reset
+    /// of the device is known to have freed the block.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || detail::cuda_exit::began()) { return; }
@@ -98,7 +98,7 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if vram created the stream and has not destroyed it yet. The program may have ended
+        // True if vram created the stream and the handle is valid. The program may have destroyed
         // its `cuda_stream`: vram keeps the stream as long as a resource refers to it.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
@@ -107,7 +107,8 @@ public:
             if (cuda_error::report(status, e)) { freed_.note(s); }
             return;
         }
-        // CUDA does not know the handle, because the raw stream was destroyed.
+        // CUDA does not know the handle: the program destroyed the raw stream. The error is
+        // cleared, and the block is freed without the stream.
         cuda_error::clear(status);
         freed_.forget(s);
         error dead = e;
@@ -121,18 +122,18 @@ public:
         deallocate(own_.view(), p, bytes, alignment, at);
     }
 
-    /// Returns the bytes that the driver allocates for a request: `bytes` rounded up to a multiple
-    /// of 512, more for a large alignment.
+    /// Returns the number of bytes that the driver allocates for a request: `bytes` rounded up to a
+    /// multiple of 512. If `alignment` is above 256, `alignment - 256` is added before the
+    /// rounding.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return bytes == 0 ? 0 : align(detail::over_aligned::size(bytes, alignment), unit);
     }
 
-    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
-    /// pool still has more than `keep` bytes reserved, and memory was freed since the last trim,
-    /// the host waits for the streams on which it was freed, and trims again: CUDA returns memory
-    /// only if the host has seen that its free is complete. Returns the bytes returned to the
-    /// device.
+    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. CUDA
+    /// returns memory only if the host has seen that its free is complete. So if more than `keep`
+    /// bytes are still reserved, the host waits for the streams on which memory was freed since the
+    /// last wait of a trim, and trims again. Returns the number of bytes returned to the device.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);
         if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }
@@ -140,15 +141,17 @@ public:
         return back + pool_.trim(keep);
     }
     /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
-    /// bytes. Returns the number of bytes returned to the device.
+    /// bytes. Keeps memory if the host has not seen that its free is complete. Returns the number
+    /// of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// Must be called before the raw stream `s` is destroyed. A later `trim` waits for an event
-    /// behind the frees on `s`.
+    /// If the program uses `trim`, it must call this function before it destroys a raw stream `s`
+    /// on which memory was freed. A later `trim` waits for an event behind those frees.
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
     [[nodiscard]] cuda_device device() const noexcept { return pool_.device(); }
-    /// Returns the driver's memory pool of this resource.
+    /// Returns the driver's memory pool from which this resource allocates, for example to give
+    /// other devices access to its memory.
     [[nodiscard]] cuda_pool&       pool() noexcept { return pool_; }
     [[nodiscard]] cuda_pool const& pool() const noexcept { return pool_; }
 
@@ -159,9 +162,10 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// Frees a block of a destroyed stream, which may still have work: the host waits for the
-    /// device, and the block is freed on the resource's stream. If the wait fails, the block is
-    /// reported as a leak.
+    /// Frees a block if the stream of its free was destroyed and may still have work. The host
+    /// waits for the device, and the block is freed on the resource's stream. If the wait fails,
+    /// the block is not freed: the error of the wait and a leak are reported, with the details in
+    /// `e`.
     void give_after_device(void* block, error e) noexcept {
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();
@@ -174,7 +178,8 @@ private:
         }
         e.call = "cudaDeviceSynchronize";
         cuda_error::report(status, e);
-        e.kind = error_kind::leak; // the block is not freed, because the device may still use it
+        // The block is not freed, because the device may still use it.
+        e.kind = error_kind::leak;
         e.call = nullptr;
         report_error(e);
     }
@@ -182,12 +187,14 @@ private:
         return detail::cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
 
-    // CUDA uses the device of the stream, not the current one, so no device is made current.
+    // No device is made current: CUDA uses the device of the stream and the pool, not the current
+    // device.
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // The caller may only pass an existing stream. If the last known stream with this handle
-        // has ended, CUDA has reused the handle for a new one.
+        // The caller may only pass an existing stream. So if the last known stream with this handle
+        // has ended, CUDA has given the handle to a new stream, and the stored data of the old one
+        // is removed.
         if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                size   = detail::over_aligned::size(bytes, alignment);
@@ -197,8 +204,9 @@ private:
         if (status != cudaSuccess) { return status; }
         p = detail::over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
+        // There is no host memory to store the block's address, so the block is freed again.
         cuda_error::report(give(block, s), block, bytes);
-        return cudaErrorMemoryAllocation; // there is no host memory to store the block's address
+        return cudaErrorMemoryAllocation;
     }
 
     cudaError_t attempt_now(void*& p, std::size_t bytes, std::size_t alignment) {
@@ -222,7 +230,8 @@ private:
                          .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
-        // The stream's id and the pool's usage stay zero if CUDA cannot return them.
+        // If CUDA cannot return the stream's id or the pool's usage, these fields of `numbers` stay
+        // zero.
         try {
             numbers.stream   = s.id();
             auto const held  = pool_.usage();

@@ -10,8 +10,8 @@
 
 namespace vram {
 
-/// A device ordinal as counted by the runtime. A plain value: the number is checked when it is
-/// used.
+/// A GPU, as the ordinal by which the CUDA runtime counts it. A plain value: the number is checked
+/// when it is used.
 ///
 ///     int const sms = cuda_device::current().attribute(cudaDevAttrMultiProcessorCount);
 ///
@@ -32,14 +32,15 @@ public:
         return cuda_device{ordinal};
     }
 
-    /// Returns the number of devices; 0 if the process is ending or a child of `fork`.
+    /// Returns the number of devices that the CUDA runtime sees; 0 if the process is ending or a
+    /// child of `fork`.
     [[nodiscard]] static int count() {
         int devices = 0;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaGetDeviceCount(&devices); }));
         return devices;
     }
 
-    /// Returns the number of the device.
+    /// Returns the ordinal of the device: its number in the order of the CUDA runtime.
     [[nodiscard]] constexpr int ordinal() const noexcept { return ordinal_; }
 
     /// Returns an attribute of the device, such as `cudaDevAttrMultiProcessorCount`.
@@ -50,7 +51,8 @@ public:
         return value;
     }
 
-    /// Returns true if kernels of this device can access memory of `peer`, after access is granted.
+    /// Returns true if the program can give kernels of this device access to memory of the device
+    /// `peer`. Does not tell if it has done so.
     [[nodiscard]] bool can_access(cuda_device peer) const {
         int can = 0;
         cuda_check(detail::cuda_exit::or_done(

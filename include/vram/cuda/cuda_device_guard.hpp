@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// Makes `device` current in the calling thread for a scope, and restores the previous one.
+/// Makes `device` current in the calling thread for a scope. The destructor makes the previous
+/// device current again.
 ///
 ///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///
@@ -28,7 +29,8 @@ public:
         cuda_check(status_);
     }
 
-    /// Makes `device` current without throwing. The caller tests `status()`.
+    /// Makes `device` current without throwing. If that fails, the current device is unchanged, and
+    /// the caller gets the error from `status()`.
     [[nodiscard]] cuda_device_guard(cuda_device device, std::nothrow_t) noexcept
         : status_{enter(device)} {}
 

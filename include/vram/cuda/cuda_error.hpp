@@ -17,29 +17,32 @@
 
 namespace vram {
 
-/// The exception for a failed call of CUDA. A shortage of memory is `out_of_memory` instead, on
-/// every platform.
+/// The exception for a failed call of CUDA. If CUDA has no memory, the exception is `out_of_memory`
+/// instead, as on every platform.
 ///
-///     try { stream.synchronize(); } catch (cuda_error const& e) { if (e.status() ==
-///     cudaErrorLaunchFailure) ... }
+///     try { stream.synchronize(); }
+///     catch (cuda_error const& e) { if (e.status() == cudaErrorLaunchFailure) ... }
 ///
-/// An error of a kernel appears at a later call, which need not be related to it. CUDA keeps such
-/// an error and returns it from every later call.
+/// An error during the execution of a kernel is returned by a later call, which need not be related
+/// to the kernel, and by every call after that.
 class cuda_error : public std::system_error {
 public:
-    /// Makes an exception from a status of the CUDA runtime.
+    /// Makes an exception for the error `status`, which a call of the CUDA runtime returned at
+    /// `where`.
     explicit cuda_error(cudaError_t          status,
                         std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), category()}, where_{where} {}
 
-    /// Returns this error with the text `what` in front, such as the name of the operation.
+    /// Returns a copy of this error whose message begins with `what`, such as the name of the
+    /// operation.
     [[nodiscard]] cuda_error in(std::string const& what) const { return {status(), what, where_}; }
 
-    /// Returns the status of the CUDA runtime.
+    /// Returns the status that the failed call returned.
     [[nodiscard]] cudaError_t status() const noexcept {
         return static_cast<cudaError_t>(code().value());
     }
-    /// Returns the source location of the call that received the error.
+    /// Returns the source location at which the error was found: the call of `cuda_check` or of the
+    /// constructor.
     [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
 
     /// Returns the error category "cuda". Its values are those of `cudaError_t`, its messages those
@@ -56,9 +59,9 @@ public:
         return only;
     }
 
-    /// Reports the error `status` to the error sink, for functions that must not throw, and clears
-    /// CUDA's latched error. `p`, `bytes`: the block. If `status` is cudaSuccess, only returns
-    /// true.
+    /// Reports the error `status` to the error sink, for functions that must not throw, clears
+    /// CUDA's latched error, and returns false. `p` and `bytes` are the block concerned, if any. If
+    /// `status` is cudaSuccess, only returns true.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
@@ -66,22 +69,24 @@ public:
             status,
             {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
     }
-    /// Reports the error `status` of the CUDA function `call` to the error sink, and clears CUDA's
-    /// latched error. If `status` is cudaSuccess, only returns true.
+    /// Reports the error `status` of the CUDA function with the name `call` to the error sink,
+    /// clears CUDA's latched error, and returns false. If `status` is cudaSuccess, only returns
+    /// true.
     static bool report(char const* call, cudaError_t status,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
     }
-    /// Reports the error `status` to the error sink with all details in `what`, and clears CUDA's
-    /// latched error. If `status` is cudaSuccess, only returns true.
+    /// Reports the error `status` to the error sink, with the details that the caller has set in
+    /// `what`, clears CUDA's latched error, and returns false. If `status` is cudaSuccess, only
+    /// returns true.
     static bool report(cudaError_t status, error what) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
         what.code    = static_cast<int>(status);
         what.text_of = text_of;
-        // CUDA returns cudaErrorInvalidValue for an unknown pointer, and for one that was freed
-        // before.
+        // A free returns cudaErrorInvalidValue if CUDA has no block at the address: another
+        // resource allocated it, or it was freed before.
         if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
             what.kind   = error_kind::foreign_pointer;
             what.advice = "CUDA has no such block: it was freed before, or another resource "
@@ -90,26 +95,27 @@ public:
         report_error(what);
         return false;
     }
-    /// Returns the name and the description of an error of the runtime.
+    /// Returns the name and the description of the runtime error with the number `code`.
     [[nodiscard]] static code_text text_of(int code) noexcept {
         auto const status = static_cast<cudaError_t>(code);
         return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
-    /// Clears the latched error of a failed call, so that the next `cudaGetLastError` of the
-    /// program does not attribute it to an unrelated call. An error that cannot be cleared (see
-    /// `breaks_context`) remains, and is stored as the failure of the device.
+    /// Clears the error that a failed call of vram has latched, so that the program's next
+    /// `cudaGetLastError` does not return it for an unrelated call. An error after which the
+    /// context is broken (`breaks_context`) cannot be cleared: it is stored by `note`.
     static void clear(cudaError_t status) noexcept {
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
     }
-    /// If `status` means that the context is broken, stores it as the failure of the device: its
-    /// consequences, errors of each later call, are then not reported one by one. Clears nothing.
+    /// If `status` means that the context is broken, stores it for the process
+    /// (`note_device_failure`). Each later call of CUDA then fails as well, and these errors are
+    /// not reported one by one. Does not clear CUDA's latched error.
     static void note(cudaError_t status) noexcept {
         if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
     }
-    /// Returns true for an error after which each call of CUDA returns the same error, until the
-    /// process ends: CUDA's documentation says so of these.
+    /// Returns true if, by CUDA's documentation, each later call of CUDA in the process returns the
+    /// error `status` as well.
     [[nodiscard]] static constexpr bool breaks_context(cudaError_t status) noexcept {
         switch (status) {
         case cudaErrorECCUncorrectable:
@@ -137,8 +143,9 @@ private:
     std::source_location where_;
 };
 
-/// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` if CUDA has no
-/// memory, otherwise `cuda_error`. Clears CUDA's latched error. Cost: one branch.
+/// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
+/// cudaErrorMemoryAllocation, otherwise `cuda_error`. Clears CUDA's latched error before it throws.
+/// Without an error it costs one branch.
 inline void cuda_check(cudaError_t status, shortage const& asked,
                        std::source_location where = std::source_location::current()) {
     if (status == cudaSuccess) [[likely]] { return; }
@@ -146,15 +153,16 @@ inline void cuda_check(cudaError_t status, shortage const& asked,
     if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
     throw cuda_error{status, where};
 }
-/// Throws unless `status` is cudaSuccess: an `out_of_memory` without numbers if CUDA has no memory,
-/// otherwise `cuda_error`. Clears CUDA's latched error.
+/// Throws unless `status` is cudaSuccess: an `out_of_memory` without numbers for
+/// cudaErrorMemoryAllocation, otherwise `cuda_error`. Clears CUDA's latched error before it throws.
 inline void cuda_check(cudaError_t          status,
                        std::source_location where = std::source_location::current()) {
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }
 }
 
-/// Converts the status of a query: returns true if all work is complete, false for
-/// cudaErrorNotReady, and throws other errors. CUDA does not latch cudaErrorNotReady.
+/// Converts the status of a query of a stream or an event: returns true if its work is complete and
+/// false for cudaErrorNotReady. Throws for any other status. CUDA does not latch cudaErrorNotReady,
+/// so that is not cleared.
 [[nodiscard]] inline bool cuda_done(cudaError_t          status,
                                     std::source_location where = std::source_location::current()) {
     if (status == cudaErrorNotReady) { return false; }

@@ -14,7 +14,7 @@
 
 namespace vram {
 
-/// Options of an event. Each option makes the event slower.
+/// Options of an event. An event is fastest with none of them.
 struct cuda_event_options {
     bool timing   = false; ///< if true, records time stamps for `milliseconds_since`
     bool blocking = false; ///< if true, a waiting host thread sleeps instead of spinning
@@ -38,7 +38,7 @@ struct cuda_event_options {
 /// Cost      Creation takes 0.4 us, `record` and `done` 0.3 us each.
 class cuda_event {
 public:
-    /// Creates an event on `device`.
+    /// Creates an event for streams of `device`.
     explicit cuda_event(cuda_device        device  = cuda_device::current(),
                         cuda_event_options options = {}) {
         cuda_device_guard const on{device};
@@ -62,40 +62,42 @@ public:
     }
     ~cuda_event() { destroy(); }
 
-    /// Records the event behind all work that `stream` has received so far. Does nothing if a reset
-    /// of the device has destroyed the event.
+    /// Records the event behind all work that `stream` has received so far. Does nothing if the
+    /// device of the event is known to have been reset, which has destroyed the event.
     void record(cuda_stream_view stream) {
         if (detail::cuda_context::over(life_)) { return; }
         cuda_check(
             detail::cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
     }
 
-    /// Returns true if the work before the event is complete, or if the event was never recorded.
+    /// Returns true if the work before the event is complete, if the event was never recorded, or
+    /// if the device is known to have been reset.
     [[nodiscard]] bool done() const {
-        // A reset of the device ended all work.
+        // If the device is known to have been reset, no work is left to wait for.
         if (detail::cuda_context::over(life_)) { return true; }
         detail::cuda_capture_guard const relaxed;
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
     /// Blocks the host until the work before the event is complete. Returns at once if the event
-    /// was never recorded.
+    /// was never recorded, or if the device is known to have been reset.
     void synchronize() const {
         if (detail::cuda_context::over(life_)) { return; }
         detail::cuda_capture_guard const relaxed;
         cuda_check(detail::cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
     }
 
-    /// Makes later work of `stream` wait for the work before the event. The host does not wait.
+    /// Makes later work of `stream` wait for the work before the event. The call returns without a
+    /// wait of the host.
     void wait(cuda_stream_view stream) const {
         if (detail::cuda_context::over(life_)) { return; }
         cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
 
-    /// Returns the device time from `start` to this event in milliseconds. Both must be complete
-    /// and have `timing`. The resolution is about 1 us. Returns 0 if the device was reset or the
-    /// process is ending.
+    /// Returns the time on the device from `start` to this event in milliseconds, with a resolution
+    /// of about 1 us. Both events must be complete and have the option `timing`. Returns 0 if the
+    /// device is known to have been reset, or if the process is ending or a child of `fork`.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {
@@ -106,7 +108,8 @@ public:
         return passed;
     }
 
-    /// Converts to CUDA's handle, for functions of CUDA. A temporary event does not convert.
+    /// Converts to CUDA's handle, for calls of CUDA. A temporary `cuda_event` does not convert,
+    /// because its destructor would make the handle invalid.
     operator cudaEvent_t() const& noexcept { return event_; }
     operator cudaEvent_t() const&& = delete;
 

@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// Sets `bytes` bytes of device, pinned or managed memory to `value`. Does nothing if `bytes` is 0.
+/// Sets each of the `bytes` bytes at `to` (device, pinned or managed memory) to `value`. Does
+/// nothing if `bytes` is 0.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.

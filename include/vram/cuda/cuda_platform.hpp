@@ -55,9 +55,9 @@ struct cuda_platform : detail::cuda_ranges {
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
-    /// Returns true if the process has begun to end, or is a child of `fork`: CUDA must not be
-    /// called then. Otherwise asks if a device was reset, so that later calls pass no handle to
-    /// CUDA that the reset has destroyed.
+    /// Returns true if CUDA must not be called, because the process is ending or a child of `fork`.
+    /// Otherwise looks for resets of all devices, so that vram passes no handle to CUDA that a
+    /// reset has destroyed, and returns false.
     [[nodiscard]] static bool ending() noexcept {
         if (detail::cuda_exit::began()) { return true; }
         detail::cuda_context::notice_all();
@@ -74,9 +74,8 @@ struct cuda_platform : detail::cuda_ranges {
         return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
     }
 
-    /// Blocks the host until the device has finished all work. It ends a graph capture on the
-    /// device, as cudaDeviceSynchronize does. Returns immediately if the device was reset and not
-    /// used since.
+    /// Blocks the host until the device has finished all work, by cudaDeviceSynchronize, which ends
+    /// a graph capture. Returns immediately if the device was reset and not used since.
     static void synchronize(device d) {
         // After a reset of the device, a wait would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -85,8 +84,9 @@ struct cuda_platform : detail::cuda_ranges {
     }
 
     /// Blocks the host until the device has finished all work, without ending a graph capture of
-    /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
-    /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
+    /// any thread: allocates one byte and frees it in relaxed capture mode, because cudaFree waits
+    /// for the device. If no memory can be allocated, calls cudaDeviceSynchronize, which ends a
+    /// capture. Returns immediately if the device was reset and not used since.
     static void await_all(device d) {
         // After a reset of the device, cudaMalloc would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -103,8 +103,9 @@ struct cuda_platform : detail::cuda_ranges {
     }
 
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// Returns the handle of the stream as a number. Returns 0 for a default stream, because its
-    /// handle means different streams on different devices or threads.
+    /// Returns the handle of the stream as a number, for error reports and comparisons. Returns 0
+    /// for a default stream, because its handle means different streams on different devices or
+    /// threads.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = detail::cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
@@ -112,14 +113,16 @@ struct cuda_platform : detail::cuda_ranges {
     [[nodiscard]] static bool   is_default_stream(stream s) noexcept { return name(s) == 0; }
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
-    /// Returns the number of the capture of the stream, which no other capture of the process has.
-    /// Returns 0 if the stream is not being captured.
+    /// Returns CUDA's number of the running capture of the stream, which no other capture of the
+    /// process has. Returns 0 if the stream is not being captured.
     [[nodiscard]] static std::uint64_t capture_of(stream s) {
         cudaStreamCaptureStatus found  = cudaStreamCaptureStatusNone;
         unsigned long long      number = 0;
         cudaError_t const       status = detail::cuda_exit::or_done(
             [&] { return cudaStreamGetCaptureInfo(s.get(), &found, &number); });
-        // The legacy default stream is not captured, but breaks a capture.
+        // cudaErrorStreamCaptureImplicit means that `s` is the legacy default stream, and work on
+        // it would break the capture of a blocking stream. `s` is not captured itself, so 0 is
+        // returned.
         if (status == cudaErrorStreamCaptureImplicit) {
             cuda_error::clear(status);
         } else {
@@ -130,12 +133,12 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        // After a reset of the device there is no work to wait for.
+        // If a reset of the device has destroyed the stream, no work is left to wait for.
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // The following functions are for streams that another thread may capture at the same time:
-    // they make no call on the stream.
+    // `hold`, `ends`, `standing_of` and `recall` may be called for a stream that another thread is
+    // capturing: they read tables of vram and make no CUDA call on the stream.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);
@@ -150,20 +153,22 @@ struct cuda_platform : detail::cuda_ranges {
                e.status() == cudaErrorContextIsDestroyed;
     }
 
-    /// Creates a non-blocking stream with a priority. Lower is more urgent.
+    /// Creates a stream of `d` with a priority (lower is more urgent). The stream does not wait for
+    /// the legacy default stream.
     [[nodiscard]] static own_stream stream_of(device d, int priority) {
         return own_stream{d, {.priority = priority}};
     }
 
-    /// Enqueues a call of `function(argument)` on a driver's thread. The function must not call
-    /// CUDA.
+    /// Enqueues a call of `function(argument)`, in the order of `s`, on a host thread of the
+    /// driver. The function must not call CUDA.
     static void call(stream s, void (*function)(void*), void* argument) {
         cuda_check(detail::cuda_exit::or_done(
             [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
-    /// Enqueues a write of `value` to the pinned word at `where`, in stream order. Returns false
-    /// and enqueues nothing if the driver, the device or the memory does not support it.
+    /// Enqueues a write of `value` to the pinned word at `where`, in the order of `s`. Returns
+    /// false and enqueues nothing if the driver, the device or the memory does not support such a
+    /// write.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
         return detail::cuda_mark(s, where, value);
     }
@@ -185,8 +190,9 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
-    /// Enqueues the copies from `from[i]` to `to[i]` by one call. Returns false and enqueues
-    /// nothing if CUDA has no batched copies for the stream `s` or the memory.
+    /// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]` by one call of CUDA, in no
+    /// order among themselves. Returns false and enqueues nothing if CUDA cannot batch them: on a
+    /// default stream, during a capture, for this kind of memory, or with an older driver.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
         return detail::cuda_copy_batch(s, to, from, bytes);

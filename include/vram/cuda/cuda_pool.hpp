@@ -19,26 +19,31 @@
 
 namespace vram {
 
-/// Options of a memory pool of the driver.
+/// Options of a memory pool of the driver: sizes, export to other processes, and reuse of memory
+/// between streams.
 struct cuda_pool_options {
-    std::size_t initial_size = 0; ///< bytes that the constructor reserves
+    /// Number of bytes that the constructor reserves. Of these, CUDA may return those above
+    /// `release_threshold` to the device.
+    std::size_t initial_size = 0;
     /// If the pool has more reserved bytes than this, CUDA returns unused memory to the device at
     /// the next synchronization of a stream, an event or the device. The default keeps everything.
     std::size_t release_threshold = unsatisfiable;
-    /// Largest number of bytes that the pool may reserve; 0 means no limit.
+    /// Largest number of bytes that the pool may reserve: a request that needs more is refused. 0
+    /// means no limit.
     std::size_t maximum_size = 0;
-    /// Kind of handle with which other processes can import the pool; by default, they cannot.
+    /// Kind of handle by which other processes can import the pool. By default they cannot.
     cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone;
 
-    // The next options state if memory freed on one stream may be reused on another stream.
+    // The next options state if a stream may reuse memory that was freed on another stream.
 
-    /// If true, memory may be reused if an event of the program orders its free before the request.
+    /// If true, another stream may reuse memory if events of the program order its free before the
+    /// request (cudaMemPoolReuseFollowEventDependencies).
     bool reuse_after_events = true;
-    /// If true, memory may be reused if its free happens to be complete at the time of the request.
-    /// Runs are then less repeatable.
+    /// If true, another stream may reuse memory if its free happens to be complete at the time of
+    /// the request. The addresses then depend on timing, and runs are less repeatable.
     bool reuse_when_finished = true;
-    /// If true, memory may be reused before its free is complete: the requesting stream waits for
-    /// it.
+    /// If true, another stream may get memory before its free is complete: CUDA makes that stream
+    /// wait for the free.
     bool reuse_by_waiting = true;
 };
 
@@ -47,7 +52,8 @@ struct cuda_pool_options {
 /// Failure   Throws `cuda_error`, with `cudaErrorNotSupported` if the device has no memory pools.
 ///           The destructor reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   If the pool is destroyed while memory is live, the driver keeps it until the free.
+/// Streams   If the `cuda_pool` is destroyed while memory is live, the driver keeps the memory pool
+///           until that memory is freed.
 /// Cost      Creation takes 0.4 ms.
 class cuda_pool {
 public:
@@ -90,22 +96,24 @@ public:
     }
     ~cuda_pool() { destroy(); }
 
-    /// Returns true if the device is known to have been reset: the pool and its memory are gone.
+    /// Returns true if the device is known to have been reset, which has destroyed the pool and
+    /// freed its memory.
     [[nodiscard]] bool lost() const noexcept { return detail::cuda_context::over(life_); }
     /// Returns CUDA's handle of the pool.
     [[nodiscard]] cudaMemPool_t get() const noexcept { return pool_; }
     [[nodiscard]] cuda_device   device() const noexcept { return device_; }
-    /// Returns the largest number of reserved bytes; 0 means no limit.
+    /// Returns the largest number of bytes that the pool may reserve; 0 means no limit.
     [[nodiscard]] std::size_t maximum_size() const noexcept { return maximum_; }
 
-    /// Lets kernels and copies of `peer` access all memory of the pool. Takes about 0.2 ms.
+    /// Lets kernels and copies that run on the device `peer` read and write all memory of the pool.
+    /// Takes about 0.2 ms.
     void allow_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtReadWrite); }
-    /// Ends the access of `peer` to the pool's memory.
+    /// Ends the access of the device `peer` to the pool's memory.
     void deny_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtNone); }
 
-    /// Returns unused memory to the device until the pool has at most `keep` unused bytes, as far
-    /// as the host has seen that the frees are complete. Returns the number of bytes by which the
-    /// reserved memory shrank.
+    /// Returns unused memory to the device, without a wait, until the pool has at most `keep`
+    /// unused bytes. Keeps memory if the host has not seen that its free is complete. Returns the
+    /// number of bytes by which the reserved memory shrank.
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
@@ -115,11 +123,12 @@ public:
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
-        // 0 if another thread has made the pool grow at the same time.
+        // If another thread has made the pool grow at the same time, `after` may be the larger
+        // number, and the result is 0.
         return before > after ? before - after : 0;
     }
 
-    /// Returns the driver's figures: live and reserved bytes, and the peaks of both.
+    /// Returns the driver's figures of this pool: live and reserved bytes, and the peaks of both.
     [[nodiscard]] memory_usage usage() const {
         detail::cuda_capture_guard const relaxed;
         memory_usage                     now{};
@@ -130,7 +139,7 @@ public:
         return now;
     }
 
-    /// Returns the limit of the pool for an error report, or `shortage::no_limit`.
+    /// Returns `maximum_size()` for an error report, or `shortage::no_limit` if that is 0.
     [[nodiscard]] std::size_t limit() const noexcept {
         return maximum_ != 0 ? maximum_ : shortage::no_limit;
     }
@@ -166,7 +175,8 @@ private:
         if (options.initial_size != 0) { fill_up(options.initial_size); }
     }
 
-    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once.
+    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. The wait at the
+    /// end lets CUDA return those above the release threshold to the device.
     void fill_up(std::size_t bytes) {
         cuda_stream const stream{device_};
         void*             p = nullptr;

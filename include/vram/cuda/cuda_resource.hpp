@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// Memory of one device, independent of the current device. The usual bottom of a stack:
+/// Memory of one device, which need not be the current device of the caller. The usual bottom of a
+/// stack:
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///
@@ -26,7 +27,8 @@ class cuda_resource : public detail::cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;
 
-    /// Makes a resource for the memory of `device`.
+    /// Makes a resource that calls cudaMalloc with `device` as the current device. Allocates
+    /// nothing yet.
     explicit cuda_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 

@@ -17,7 +17,8 @@ namespace vram {
 
 /// Options of a stream.
 struct cuda_stream_options {
-    /// If true, the stream and the legacy default stream wait for each other (cudaStreamDefault).
+    /// If true (cudaStreamDefault), work of the stream and work of the legacy default stream wait
+    /// for each other. If false, they run independently.
     bool blocking = false;
     /// Priority of the stream: lower is more urgent. CUDA limits it to the device's range.
     int priority = 0;
@@ -37,7 +38,8 @@ struct cuda_stream_options {
 /// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
 class cuda_stream {
 public:
-    /// Creates a stream on `device`.
+    /// Creates a stream on `device`, which is non-blocking and has priority 0 unless `options`
+    /// state otherwise.
     explicit cuda_stream(cuda_device         device  = cuda_device::current(),
                          cuda_stream_options options = {}) {
         cuda_device_guard const on{device};
@@ -68,29 +70,32 @@ public:
     ~cuda_stream() { destroy(); }
 
     /// Converts to CUDA's handle, for CUDA and other libraries: a kernel launch,
-    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary stream does not convert.
+    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary `cuda_stream` does not convert,
+    /// because its destructor would destroy the stream.
     operator cudaStream_t() const& noexcept { return held_.get(); }
     operator cudaStream_t() const&& = delete;
 
     /// Returns CUDA's handle of the stream.
     [[nodiscard]] cudaStream_t get() const noexcept { return held_.get(); }
-    /// Returns the stream without ownership.
+    /// Returns a view of the stream: its handle without ownership.
     [[nodiscard]] cuda_stream_view view() const noexcept { return held_.get(); }
     /// Returns the id of the stream, which is unique in the process.
     [[nodiscard]] std::uint64_t id() const noexcept { return held_.id(); }
 
-    /// Gives up ownership and returns the handle. The caller must destroy the stream, and first
-    /// `retire` it from the resources that used it.
+    /// Gives up ownership and returns the handle, or null if this object was moved from. The caller
+    /// must destroy the stream, and before that pass it to `retire` of each resource that used it.
     [[nodiscard]] cudaStream_t release() noexcept {
         cudaStream_t const stream = held_.get();
         if (stream != nullptr) { detail::cuda_stream_ids::end(std::exchange(held_, {}), true); }
         return stream;
     }
 
-    /// Blocks the host until all work that the stream has received so far is complete.
+    /// Blocks the host until all work that the stream has received so far is complete. Throws if
+    /// the stream is being captured.
     void synchronize() const { view().synchronize(); }
 
-    /// Compares with a `cuda_stream`, a view, a handle of CUDA, or a stream of another library.
+    /// Returns true if the handles are equal. `b` is a `cuda_stream`, a view, a `cudaStream_t`, or
+    /// a stream of another library.
     template <class S>
         requires std::convertible_to<S const&, cudaStream_t>
     friend bool operator==(cuda_stream const& a, S const& b) noexcept {
@@ -99,14 +104,16 @@ public:
 
 private:
     void destroy() noexcept {
-        // Nothing is to be done if this object was moved from, or if the process is ending.
+        // A moved-from object has no stream. If the process is ending or a child of `fork`, CUDA
+        // must not be called.
         if (held_.get() == nullptr || detail::cuda_exit::began()) { return; }
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Ends a capture of the stream, if there is one, before the stream is destroyed, and destroys
-    /// the graph. Destroying the stream would break the capture anyway. Resources that hold the
-    /// stream's handle can then record events on it.
+    /// Ends a capture of the stream, if there is one, and destroys the graph. The destructor calls
+    /// this function, because a resource may still record events on the stream, and such events
+    /// must not belong to a graph. Without this call the capture would also fail when the stream is
+    /// destroyed.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

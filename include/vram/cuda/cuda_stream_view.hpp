@@ -38,10 +38,11 @@ public:
     using platform = cuda_platform;
 
     constexpr cuda_stream_view() noexcept = default;
-    /// Refers to a stream by CUDA's handle.
+    /// Makes a view of the stream with this handle. Makes no CUDA call.
     constexpr cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 
-    /// Refuses a stream of another platform with a compile error that states the remedy.
+    /// If the argument is a stream of another platform (such as a `sim_stream`), the program does
+    /// not compile, and the error message states the remedy.
     template <detail::stream_of_another_platform<cuda_platform> S>
         requires(!std::derived_from<S, cuda_stream_view>)
     cuda_stream_view(S const&) {
@@ -62,8 +63,9 @@ public:
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
     /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
-    /// handle. During a capture returns the id from before it, and throws if that is not known.
-    /// Returns 0 if the process is ending or a child of `fork`, unless the id is stored.
+    /// handle. During a capture of the stream, returns the id that was stored before, and throws if
+    /// none is stored. If the process is ending or a child of `fork`, returns 0, except for a
+    /// stream that vram created.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
             return known;
@@ -71,8 +73,9 @@ public:
         return capturing() ? before_capture().id : id_now();
     }
 
-    /// Returns the device of the stream. During a capture returns the device from before it, and
-    /// throws if that is not known.
+    /// Returns the device of the stream. During a capture of the stream, returns the device that
+    /// was stored before, and throws if none is stored. If the process is ending or a child of
+    /// `fork`, returns device 0, except for a stream that vram created.
     [[nodiscard]] cuda_device device() const {
         if (detail::cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
@@ -84,7 +87,7 @@ public:
     }
 
     /// Returns true if work on this stream would be captured into a graph, or would break a
-    /// capture. The legacy default stream breaks the capture of a blocking stream.
+    /// capture. Work on the legacy default stream breaks the capture of a blocking stream.
     [[nodiscard]] bool capturing() const {
         bool captures = false;
         cuda_check(
@@ -100,7 +103,7 @@ public:
     }
     /// Returns true if the stream with this handle is known to have ended, because its
     /// `cuda_stream` was destroyed or its device was reset, and no newer stream is known to have
-    /// the handle. If so, only `get` may be called.
+    /// the handle. If so, the caller may only call `get`.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete. Throws if
@@ -128,7 +131,7 @@ private:
         return *known;
     }
 
-    // Throws `cuda_error` if the stream is being captured: the query or wait that follows would end
+    // Throws `cuda_error` if the stream is being captured. The query or wait that follows would end
     // the capture, in any capture mode of the thread.
 
     void expect_no_capture() const {
@@ -150,7 +153,8 @@ private:
 
 static_assert(sizeof(cuda_stream_view) == sizeof(cudaStream_t));
 
-/// The platform of a raw `cudaStream_t` is `cuda_platform`.
+/// Makes `cuda_platform` the platform of a raw `cudaStream_t`, so that functions which find the
+/// platform by the type of a stream accept a raw handle.
 template <>
 struct detail::find_platform<cudaStream_t> {
     using type = cuda_platform;

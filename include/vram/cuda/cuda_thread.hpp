@@ -30,10 +30,12 @@ class cuda_thread {
 public:
     cuda_thread() = default;
 
-    /// Runs `body()` on a new thread with `device` current.
+    /// Starts a thread that makes `device` current, sets the relaxed capture mode, and then calls
+    /// `body()`. If one of the first two fails, throws, and `body` is not called.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        // Through `door`, the new thread reports if its device and its capture mode could be set.
+        // The constructor waits at `door`, a mutex with a condition, until the new thread reports
+        // if it could set its device and its capture mode.
         detail::meeting door;
         bool            told    = false;
         cudaError_t     outcome = cudaSuccess;
@@ -43,8 +45,8 @@ public:
                 auto const held = door.hold();
                 outcome         = status;
                 told            = true;
-                // The lock is held during the notification: once it is released, the constructor
-                // may destroy `door`.
+                // The new thread holds the lock during the notification: once the lock is released,
+                // the constructor may return and destroy `door`.
                 door.notify();
             }
             if (status == cudaSuccess) { work(); }
@@ -57,7 +59,7 @@ public:
         cuda_check(outcome);
     }
 
-    /// Waits until the thread has ended. A second call does nothing.
+    /// Blocks the calling thread until the thread has ended. A second call does nothing.
     void join() noexcept { thread_.join(); }
 
 private:

@@ -22,7 +22,8 @@ namespace vram {
 ///     mr.prefetch(stream, p, n, mr.here());            // before the kernel that reads it
 ///     mr.prefetch(stream, p, n, managed_resource::host());
 ///
-/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports its errors.
+/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports errors to the error
+///           sink.
 /// Threads   Any thread may call.
 /// Streams   `prefetch` is ordered in its stream. `deallocate_sync` waits for the device.
 /// Cost      The first access to a page on another processor costs a fault of 10 us or more. A
@@ -31,11 +32,12 @@ class managed_resource : public detail::cuda_direct<managed_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
-    /// Makes a resource of managed memory with `device` as its device.
+    /// Makes a resource of managed memory. All devices can use the memory; `device` is current
+    /// during each allocation, and is the location that `here()` returns.
     explicit managed_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 
-    /// Advises the driver on the use or the location of `bytes` bytes at `p`:
+    /// Advises the driver on the use or the location of `bytes` bytes of managed memory at `p`:
     /// `cudaMemAdviseSetReadMostly`, `cudaMemAdviseSetPreferredLocation`,
     /// `cudaMemAdviseSetAccessedBy`, or the values that unset these.
     void advise(void const* p, std::size_t bytes, cudaMemoryAdvise advice,
@@ -50,8 +52,8 @@ public:
 #endif
     }
 
-    /// Moves `bytes` bytes at `p` to the location `where` in the order of the stream `s`, so that
-    /// later work of `s` finds them there.
+    /// Moves `bytes` bytes of managed memory at `p` to the device or host `where`, in the order of
+    /// the stream `s`, so that later work of `s` finds them there.
     void prefetch(stream s, void const* p, std::size_t bytes, cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000

@@ -14,9 +14,13 @@ namespace vram {
 
 /// Options of pinned memory.
 struct pinned_options {
-    bool portable       = true;  ///< the memory is pinned for every device, not only for one
-    bool mapped         = true;  ///< kernels may access the memory by its host address
-    bool write_combined = false; ///< devices read the memory faster, the host reads it very slowly
+    /// If true, every device can use the memory as pinned memory, not only the resource's device.
+    bool portable = true;
+    /// If true, kernels may access the memory by its host address.
+    bool mapped = true;
+    /// If true, the CPU does not cache the memory: devices read it faster, the host reads it very
+    /// slowly.
+    bool write_combined = false;
 };
 
 /// Page-locked host memory. Copies from and to it run at the same time as host code and kernels.
@@ -32,7 +36,8 @@ class pinned_resource : public detail::cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
-    /// Makes a resource of pinned memory for `device`.
+    /// Makes a resource that calls cudaHostAlloc with `device` as the current device, with the
+    /// flags of `options`. Allocates nothing yet.
     explicit pinned_resource(cuda_device    device  = cuda_device::current(),
                              pinned_options options = {}) noexcept
         : cuda_direct{device},

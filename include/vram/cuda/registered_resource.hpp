@@ -19,14 +19,15 @@
 
 namespace vram {
 
-/// Options of memory that is allocated and then pinned.
+/// Options of host memory that is first allocated, page by page, and then pinned.
 struct registered_options {
     detail::touched_pages_options pages = {};
-    /// If true, the memory is pinned for every device, not only for one.
+    /// If true, every device can use the memory as pinned memory, not only the resource's device.
     bool portable = true;
-    bool mapped   = true; ///< kernels may access the memory by its host address
-    /// If true, the memory is on the device's NUMA node, if that is known and `pages` names no
-    /// node.
+    /// If true, kernels may access the memory by its host address.
+    bool mapped = true;
+    /// If true, and `pages.numa_node` is -1 (not chosen), the pages are placed on the NUMA node of
+    /// the host next to the device, if that node is known.
     bool numa_local = false;
 };
 
@@ -39,9 +40,9 @@ struct registered_options {
 /// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
 ///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   None. `deallocate_sync` waits as cudaHostUnregister does.
+/// Streams   None. `deallocate_sync` waits only as cudaHostUnregister does.
 /// Cost      21 GiB/s with 16 threads on an H200's host; cudaHostAlloc reaches 1.9. Sizes are
-///           multiples of 4 KiB, and of 2 MiB from 2 MiB on.
+///           rounded up to a multiple of 4 KiB, or of 2 MiB if they are 2 MiB or more.
 class registered_resource : public detail::cuda_direct<registered_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
@@ -65,7 +66,8 @@ private:
 
     struct block {
         std::size_t bytes = 0;
-        /// False if another library has registered the memory: `give` then does not unregister it.
+        /// True if this class registered the memory with CUDA, so that `give` must unregister it.
+        /// False if another library has registered it.
         bool registered = false;
     };
     struct book {
@@ -82,10 +84,11 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // Another library has registered older memory at these addresses and unmapped it
-            // without unregistering it, so the new memory here is not pinned. It is mapped again at
-            // other addresses. If those are registered as well, another library registers all
-            // memory that is mapped.
+            // There are two causes. Another library may have registered older memory at these
+            // addresses and unmapped it without unregistering it. The new memory is then not
+            // pinned, so the block is mapped again at other addresses. If these are registered as
+            // well, another library registers all memory when it is mapped: the block is pinned,
+            // and is used as it is.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -108,8 +111,9 @@ private:
         return cudaHostRegister(p, detail::touched_pages::rounded(bytes), flags_);
     }
 
-    /// Stores the block in the table. Without host memory for the entry, unregisters the block and
-    /// returns cudaErrorMemoryAllocation.
+    /// Adds the block to the table of blocks. If there is no host memory for the entry, returns
+    /// cudaErrorMemoryAllocation and, if `what.registered`, unregisters the block; the block stays
+    /// mapped.
     static cudaError_t note(void* p, block what) noexcept {
         try {
             auto&                  known = all();
@@ -128,7 +132,8 @@ private:
     }
 
     static cudaError_t give(void* p) noexcept { return give(p, true); }
-    /// Unmaps the block at `p` without unregistering it, because a reset of the device has done so.
+    /// Removes the block at `p` from the table and unmaps it. Does not call cudaHostUnregister: a
+    /// reset of the device has already unregistered the memory.
     static void        forget(void* p) noexcept { (void)give(p, false); }
     static cudaError_t give(void* p, bool pinned) noexcept {
         block what;
@@ -142,14 +147,16 @@ private:
             delete found;
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
-        // Pages that may still be registered stay mapped, so that their addresses are not reused.
+        // If unregistering failed, the pages stay mapped: new memory at these addresses would count
+        // as registered, but would not be pinned.
         if (status == cudaSuccess) { detail::touched_pages::unmap(p, what.bytes); }
         return status;
     }
 
-    // One table for the process, because any two resources of a device can free each other's
-    // blocks. It is never destroyed, because resources in static storage may free blocks after the
-    // destructors of other static objects have run.
+    // The table of the live blocks of all objects of this class. It is one for the process, because
+    // any two resources of a device can free each other's blocks. It is never destroyed, because
+    // resources in static storage may free blocks after the destructors of other static objects
+    // have run.
     static book& all() {
         static book& only = *new book;
         return only;

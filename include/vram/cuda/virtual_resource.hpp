@@ -20,7 +20,7 @@ namespace vram {
 class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
     /// Reserves addresses for memory of `device`. `export_handle` states how other processes can
-    /// import the memory: not at all, or by a file descriptor (`export_page`).
+    /// import the memory: not at all, or by a file descriptor that `export_page` returns.
     explicit virtual_resource(virtual_options const&      options       = {},
                               cuda_device                 device        = cuda_device::current(),
                               cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)

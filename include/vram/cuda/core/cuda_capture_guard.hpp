@@ -36,7 +36,8 @@ private:
                                   }));
     }
 
-    /// The mode that the next call of `exchange` sets: relaxed, and then the thread's previous one.
+    /// The mode that the next call of `exchange` sets: relaxed in the constructor, and in the
+    /// destructor the mode that the thread used before.
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     bool                  relaxed_;
 };

@@ -20,9 +20,9 @@ namespace detail {
 
 /// Detects that a device was reset. `cudaDeviceReset` destroys all streams, events and memory of a
 /// device. Objects of vram may still have their handles, and CUDA dereferences a handle that is
-/// passed to it. CUDA does not announce a reset, so the objects compare the context of the device
-/// at their creation and before they destroy anything: after a reset the context has another id
-/// (CUDA 12.0), and there is no context until CUDA is used again.
+/// passed to it. CUDA does not announce a reset, so each object compares the id of the device's
+/// context at its creation with that before it destroys anything: after a reset the id is another
+/// one (CUDA 12.0), and there is no context until CUDA is used again.
 ///
 /// Only the primary context, that of the runtime, is known. No call here creates a context.
 ///
@@ -33,25 +33,26 @@ namespace detail {
 /// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
 class cuda_context {
 public:
-    /// The time between two resets of a device: `number` is the number of resets before it.
+    /// A device, and the number of its resets so far. An object stores both at its creation: if the
+    /// number has changed later, a reset has destroyed the object's handles.
     struct life {
         int      device = 0;
         unsigned number = 0;
     };
 
-    /// Returns the present life of `device` (the time since its last reset, if any). An object
-    /// stores it at its creation and later passes it to `over` or `ended`.
+    /// Returns the device and the present number of its resets, after a check for a new reset. An
+    /// object stores the result at its creation and later passes it to `over` or `ended`.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
     /// Returns true if it is already known that the device was reset after `now` returned `of`.
-    /// Makes no call of the driver.
+    /// Makes no call of the driver, so a reset that was not yet noticed is missed.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
-    /// Asks the driver, and returns true if the device was reset after `now` returned `of`. The
-    /// first call that finds a reset reports it to the error sink.
+    /// Returns true if the device was reset after `now` returned `of`. Asks the driver. The first
+    /// call that returns true after a reset reports the reset to the error sink.
     [[nodiscard]] static bool ended(life of) noexcept {
         notice(cuda_device{of.device});
         if (!over(of)) [[likely]] { return false; }
@@ -63,23 +64,23 @@ public:
                       .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
         return true;
     }
-    /// Returns true if a reset of the device was noticed, and nothing has used the device since, so
-    /// that it has no context.
+    /// Returns true if the device was reset and not used since, so that it has no context: the next
+    /// use by CUDA would create one. Asks the driver.
     [[nodiscard]] static bool gone(cuda_device device) noexcept {
         notice(device);
         state const& its = state_of(device.ordinal());
         return its.number.load() != 0 && its.id.load() == 0;
     }
 
-    /// Stores the function that `notice` calls, as `call(device)`, for each reset that it finds. It
-    /// replaces the function stored before.
+    /// Stores a function, in place of the one stored before. `notice` calls it as `call(device)`
+    /// after each reset that is found.
     static void call_after_reset(void (*call)(cuda_device) noexcept) noexcept {
         after_reset_.store(call);
     }
 
-    /// Asks the driver if `device` was reset since the last call for this device. If so, counts the
-    /// reset and calls the function stored by `call_after_reset`, once for each reset even if
-    /// several threads ask at the same time.
+    /// Asks the driver for the id of the context of `device`. If another id was known before, the
+    /// device was reset: counts the reset and calls the function stored by `call_after_reset`, once
+    /// for each reset even if several threads ask at the same time.
     static void notice(cuda_device device) noexcept {
         state& its = state_of(device.ordinal());
         if (&its == &no_state_) { return; }
@@ -88,13 +89,13 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // Nothing is to be done if no context was known before, or if another thread has already
-        // noticed the reset.
+        // An id of 0 means that no context was known before, so there was no reset. If the ids are
+        // equal, another thread has already counted the reset.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Looks for a reset (`notice`) of every device that is known to have a context.
+    /// Calls `notice`, which looks for a reset, for each device whose context is known.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -105,12 +106,14 @@ private:
     static constexpr int most_devices = 64;
 
     struct state {
-        /// Id of the context; 0 if it was not queried or there is none.
+        /// Id of the primary context at the last query; 0 if it was not queried or there was none.
         std::atomic<unsigned long long> id;
-        std::atomic<unsigned>           number; ///< number of resets so far
-        /// Value of `number` at the last report of a reset.
+        /// Number of resets that were noticed so far.
+        std::atomic<unsigned> number;
+        /// Value of `number` when a reset was last reported, so that each reset is reported once.
         std::atomic<unsigned> reported;
-        /// The primary context; null if it was not queried yet.
+        /// The primary context; null if it was not queried yet, or was not active at the last
+        /// query.
         std::atomic<CUcontext> context;
     };
     struct calls {
@@ -155,7 +158,8 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // The context stays after this release: it is active, so the runtime has a reference too.
+        // The call of `retain` above only obtains the handle. The context stays after this release,
+        // because it is active: the runtime has a reference too.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

@@ -17,8 +17,8 @@ namespace detail {
 
 /// Enqueues the copies of `bytes[i]` bytes from `from[i]` to `to[i]`, in the order of `stream` but
 /// in no order among themselves. Returns false and enqueues nothing if CUDA cannot batch them: on a
-/// default stream, during a capture, for this kind of memory, or with an older driver. Returns true
-/// if there is nothing to copy.
+/// default stream, during a capture, for this kind of memory, or with an older driver. Otherwise
+/// returns true, also if there is nothing to copy, or the process is ending or a child of `fork`.
 ///
 /// Failure   Throws `cuda_error`; some of the copies may have been enqueued then.
 /// Threads   Any thread may call.
@@ -28,8 +28,9 @@ inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
     if (to.empty()) { return true; }
     if (!cuda_stream_ids::is_proper(stream.get()) || stream.capturing()) { return false; }
     cudaMemcpyAttributes how{};
-    how.srcAccessOrder    = cudaMemcpySrcAccessOrderStream;
-    std::size_t first     = 0; // index of the first copy to which the attributes `how` apply
+    how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    // The attributes `how` apply to the copies from this index on: to all.
+    std::size_t first     = 0;
     auto const  with_call = [&] {
 #if CUDART_VERSION >= 13000
         return cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), to.size(), &how, &first,

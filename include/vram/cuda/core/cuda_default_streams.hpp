@@ -26,7 +26,7 @@ struct cuda_stream_identity {
 
 /// The ids of default streams. The handle of a default stream (null, `cudaStreamLegacy`,
 /// `cudaStreamPerThread`) means one stream on each device, and `cudaStreamPerThread` one in each
-/// thread as well. So an id is stored for the calling thread and the current device. That of the
+/// thread as well. So an id is stored for the calling thread and the current device. The id of a
 /// legacy stream is also stored for all threads.
 ///
 /// Threads   Any thread may call.
@@ -39,7 +39,8 @@ public:
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
 
-    /// Stores the id `id` of the default stream `stream`, for this thread and the current device.
+    /// Stores the id `id` of the default stream that the handle `stream` means on this thread and
+    /// the current device. The id of a legacy stream is stored for all threads as well.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {
@@ -52,15 +53,17 @@ public:
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
-        // If the device was reset, the handle has a new id. The entry with the old id is removed.
+        // If the device was reset, the handle means a new stream with a new id. The entry with the
+        // old id is removed.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
         own.known[own.next] = {stream, now};
         own.next            = (own.next + 1) % names::most;
     }
-    /// Returns the id and device stored for the handle, for this thread and the current device, or
-    /// nothing if none are stored.
+    /// Returns the id and the device of the default stream that the handle `stream` means on this
+    /// thread and the current device, or nothing if the id is not stored. For the legacy stream,
+    /// another thread may have stored it.
     [[nodiscard]] static std::optional<cuda_stream_identity> recall(cudaStream_t stream) {
         cuda_device const here = cuda_device::current();
         for (named const& each : own_names().known) {
@@ -77,14 +80,14 @@ private:
     /// Number of devices for which the id of the legacy stream is stored.
     static constexpr int most_devices = 64;
 
-    /// The stream that one handle of a default stream means on one device.
+    /// An entry: the stream that one of the three handles of default streams means on one device.
     struct named {
         cudaStream_t stream = nullptr;
         /// The id and device of the stream; the entry is empty if the id is 0.
         cuda_stream_identity what;
     };
-    /// The default streams that one thread has used, of three handles and several devices. If the
-    /// table is full, a new entry replaces the oldest one.
+    /// The table of one thread: the default streams that it has used, of three handles and several
+    /// devices. If the table is full, a new entry replaces the oldest one.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];

@@ -25,11 +25,12 @@ namespace detail {
 /// call of CUDA: `take(void** p, bytes)` allocates and `give(p)` frees. The resource derives from
 /// this class: `class cuda_resource : public cuda_direct<cuda_resource>`.
 ///
-/// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
-///           `deallocate_sync` reports errors to the error sink.
+/// Failure   Throws `out_of_memory`, with the figures of the device if the memory is device memory,
+///           or `cuda_error`. `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Cost      The call of the driver, two more that set the device and the capture mode, and two
-///           that detect a reset of the device.
+/// Cost      The CUDA call that allocates or frees, one that queries the current device (and two
+///           that set it, if it differs), two for the capture mode, and two that detect a reset of
+///           the device.
 template <class Resource>
 class cuda_direct : public detail::synchronous_only<Resource> {
 public:
@@ -44,8 +45,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error (unless
-    /// the context is broken). `allocate_sync` throws the reason instead.
+    /// Returns null if `bytes` is 0 or the allocation fails for any reason. Clears CUDA's latched
+    /// error (unless the context is broken). `allocate_sync` throws the reason instead.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -54,14 +55,15 @@ public:
         return p;
     }
 
-    /// Frees a block; `bytes` and `alignment` are the values of the allocation. Does not call
-    /// CUDA's free if the process is ending or a child of `fork`, or if a reset of the device has
-    /// freed the block.
+    /// Frees a block; `bytes` and `alignment` are those of the allocation. Does not call CUDA's
+    /// free if the process is ending or a child of `fork`, or if the device was reset since the
+    /// last allocation of this object: the reset has freed the block.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const block = over_aligned::take_back(p, bytes, alignment, at);
-        // If the device was reset since the last allocation, the reset has freed the block.
+        // If the device was reset since the last allocation of this object, the block counts as
+        // freed by the reset.
         if (life() != none && cuda_context::ended({device_.ordinal(), life()})) {
             if constexpr (requires(Resource const& r) { r.forget(block); }) {
                 self().forget(block);
@@ -71,8 +73,8 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // If the device could not be made current, this is only reported: the
-                           // memory can be freed with any current device.
+                           // An error of the device guard is only reported, because the memory can
+                           // be freed with any current device.
                            on.status());
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,
@@ -86,7 +88,7 @@ public:
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    /// Two resources of one device are equal: each can free the blocks of the other.
+    /// Returns true if both are for one device: each can then free the blocks of the other.
     friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
         return a.device_ == b.device_;
     }
@@ -95,7 +97,7 @@ protected:
     explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
 
 private:
-    /// value of `life_` if nothing was allocated yet
+    /// Value of `life_` if this object has allocated nothing yet.
     static constexpr unsigned none = ~0U;
 
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
@@ -113,8 +115,9 @@ private:
         std::atomic_ref{life_}.store(cuda_context::now(device_).number, std::memory_order_relaxed);
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
+        // There is no host memory to store the block's address, so the block is freed again.
         cuda_error::report(self().give(block), block, bytes);
-        return cudaErrorMemoryAllocation; // there is no host memory to store the block's address
+        return cudaErrorMemoryAllocation;
     }
 
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
@@ -138,7 +141,8 @@ private:
     }
 
     cuda_device device_;
-    /// Number of resets of the device before the last allocation (`cuda_context::life`), or `none`.
+    /// Number of known resets of the device at the last allocation of this object, or `none`. If it
+    /// differs from the present number, the blocks no longer exist.
     mutable unsigned life_ = none;
 };
 

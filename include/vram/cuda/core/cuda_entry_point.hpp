@@ -11,16 +11,18 @@
 namespace vram {
 namespace detail {
 
-/// A function of libcuda, found at run time, so that programs need not link with libcuda.
+/// A function of the driver library libcuda, found at run time, so that programs need not link with
+/// libcuda.
 template <class Function>
 struct cuda_entry {
-    /// The function, or null if it was not found; `why` then has the reason.
+    /// The function, or null if it was not found. Then `why` is the reason: no such function, or a
+    /// driver that is too old for the version.
     Function                        call = nullptr;
     cudaDriverEntryPointQueryResult why{};
 };
 
-/// Returns the driver's function `name` in the version that CUDA `since` has (12080 is CUDA 12.8):
-/// a later CUDA may have changed its parameters under the same name.
+/// Returns the driver's function `name` with the parameters that it has in the CUDA version `since`
+/// (12080 is CUDA 12.8): a later version may have other parameters under the name.
 ///
 ///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
 ///

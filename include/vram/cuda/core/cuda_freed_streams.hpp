@@ -26,8 +26,9 @@ namespace detail {
 /// complete: by a wait for the stream of the free, for an event behind it, or for the device. So
 /// each stream must be waited for, even if its work is complete.
 ///
-/// Failure   Without host memory a stream is not remembered. If a wait fails, `synchronize` throws,
-///           and remembers that stream and the streams after it.
+/// Failure   A stream is not remembered if there is no host memory, or if it is first seen during
+///           its capture. If a wait fails, `synchronize` throws, and remembers that stream and the
+///           streams after it.
 /// Threads   Any thread may call.
 /// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
 ///           handle. The end of a `cuda_stream` is detected.
@@ -38,7 +39,8 @@ namespace detail {
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
-    /// Takes over the list of streams. No other thread may use either object at that time.
+    /// Takes over the streams that `other` remembers; `other` is then empty. No other thread may
+    /// use either object at that time.
     cuda_freed_streams(cuda_freed_streams&& other) noexcept { take_over(other); }
     cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
         if (this != &other) {
@@ -50,20 +52,22 @@ public:
     }
     ~cuda_freed_streams() { forget_all(); }
 
-    /// Returns true if there is no stream to wait for.
+    /// Returns true if no stream is remembered: `synchronize` then waits for nothing.
     [[nodiscard]] bool empty() const noexcept {
         auto const held = lock_.hold();
         return count_ == 0;
     }
     /// Remembers that memory was freed on the stream `s`, so that `synchronize` waits for it. The
-    /// calling thread must be using `s`.
+    /// calling thread must be using `s`, so that no other thread captures the stream while its id
+    /// is queried.
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // The fast path: this thread stored that `s` was in the list `streams_` when `epoch_` had
-        // this value. `epoch_` changes at the latest when a stream leaves the list, so `s` is still
-        // in it. `epoch_` also changes before `synchronize` records an event: if it changes after
-        // this load, that event is behind this free.
+        // The fast path takes no lock. If the cached epoch equals `epoch_`, `s` is still in the
+        // list `streams_`, because `epoch_` changes when a stream leaves the list, or before.
+        // `synchronize` also changes `epoch_` before it records an event on `s`. So if the value
+        // loaded here is the old one, that event is recorded after this free, and `synchronize`
+        // waits for the free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -81,11 +85,11 @@ public:
                                        .held   = cuda_stream_ids::hold(s.get())});
             }
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
-        } catch (...) {} // not remembered: no host memory, or first seen in a capture
+        } catch (...) {} // no host memory, or `s` is first seen in a capture: not remembered
     }
-    /// Must be called before the stream `s` is destroyed by its raw handle: an event is recorded
-    /// behind its frees, and `synchronize` waits for the event instead. If no event can be
-    /// recorded, the stream is removed from the list, and its frees may be missed by a trim.
+    /// Must be called before the program destroys the stream `s` by its raw handle. Records an
+    /// event behind the frees on `s`; `synchronize` then waits for that event instead of the
+    /// stream. If recording fails, the stream is forgotten, and a trim may miss its frees.
     void retire(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         try {
@@ -102,16 +106,17 @@ public:
             }
         } catch (...) {}
     }
-    /// Removes the stream `s` from the list without a CUDA call on it: it may be destroyed already.
+    /// Forgets the stream `s` without a CUDA call on it, for a stream that may already be
+    /// destroyed: `synchronize` does not wait for its frees.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         erase_if(streams_, [s](user const& each) { return each.stream == s; });
         start_epoch();
     }
-    /// Blocks the host until the work that the remembered streams have received so far is complete.
-    /// A stream that is being captured is skipped and stays remembered. A stream that was destroyed
-    /// by its raw handle, and the per-thread default stream of another thread, are skipped too.
-    /// Makes no call that could break a capture.
+    /// Blocks the host until the work that the remembered streams have received so far is complete,
+    /// and forgets these streams. A stream that is being captured is skipped and stays remembered.
+    /// If a stream is known to be destroyed by its raw handle, or is the per-thread default stream
+    /// of another thread, it is forgotten without a wait. Makes no call that could break a capture.
     void synchronize() {
         std::uint64_t number = end_of_numbers();
         cuda_device   where;
@@ -125,19 +130,24 @@ public:
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                // From here on, the next `note` of each thread takes the lock and counts its free.
+                // The cache entries of all threads become invalid: the next `note` of each thread
+                // takes the lock and increments `frees`. If it has changed after the wait, the
+                // stream stays in the list.
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; }
             }
-            place.synchronize(); // returns immediately if `place` (an event) was not recorded
+            // If no event was recorded, for example because the stream was destroyed, the wait for
+            // `place` returns immediately.
+            place.synchronize();
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // The host waits for the retired streams after the loop over `streams_`, because a stream
-        // may have been retired during that loop.
+        // Then the host waits for the events of the retired streams, from the newest (the largest
+        // number) to the oldest. The loop over `streams_` comes first, because another thread may
+        // retire a stream during it.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -151,24 +161,28 @@ public:
     }
 
 private:
-    /// An element of the list of streams on which memory was freed. The newest element is the
-    /// first, and has the largest number.
+    /// An element of the list `streams_`: a stream on which memory was freed. The newest element is
+    /// the first, and has the largest number.
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;
         cuda_device      where;
-        /// Keeps the handle valid, because the `cuda_stream` may be destroyed before the wait.
+        /// Reference that keeps the handle of a `cuda_stream` valid if its owner destroys it before
+        /// `synchronize` waits. Empty for a raw stream.
         cuda_stream_hold held;
-        /// Number of frees that were counted for the stream. If it changes while `synchronize`
-        /// waits for the stream, the stream stays in the list.
+        /// Number of calls of `note` that took the lock for this stream. If it changes while
+        /// `synchronize` waits for the stream, memory was freed again, and the stream stays in the
+        /// list.
         std::uint64_t frees  = 1;
         std::uint64_t number = 0;
         user*         next   = nullptr;
     };
     struct retired_user {
         /// Event behind the frees of the stream, recorded when it was retired.
-        cuda_event    place;
-        unsigned      pins   = 0; ///< number of threads that now wait for the event `place`
+        cuda_event place;
+        /// Number of threads that wait for the event `place` now. If it is above 0, the element is
+        /// not removed.
+        unsigned      pins   = 0;
         std::uint64_t number = 0;
         retired_user* next   = nullptr;
     };
@@ -185,7 +199,8 @@ private:
         element->next   = std::exchange(first, element);
         ++count_;
     }
-    /// Removes the element to which `at` points: the head of a list, or `next` of an element.
+    /// Unlinks and deletes an element. `at` is the pointer that links to it: the head of the list,
+    /// or `next` of the element before it.
     template <class Element>
     void erase(Element*& at) noexcept {
         Element* const gone = std::exchange(at, at->next);
@@ -202,7 +217,8 @@ private:
             }
         }
     }
-    /// Returns the element with the largest number below `number`, or null.
+    /// Returns the element with the largest number below `number`, or null. The list from `first`
+    /// is in descending order of numbers.
     template <class Element>
     [[nodiscard]] static Element* first_before(Element* first, std::uint64_t number) noexcept {
         while (first != nullptr && first->number >= number) { first = first->next; }
@@ -213,9 +229,9 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Finds the newest stream in the list that is older than the one with the
-    /// number `number`. Sets `number` to its number, and `where` to its device. Returns false if
-    /// there is none.
+    /// Takes the lock. Finds the element of `streams_` with the largest number below `number`, and
+    /// sets `number` to its number and `where` to its device. Returns false if there is no such
+    /// element.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -224,9 +240,9 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Finds the newest retired stream that is older than the one with the number
-    /// `number`. Sets `number` to its number and returns it, or null. No thread removes it from the
-    /// list before `unpin`.
+    /// Takes the lock. Returns the element of `retired_` with the largest number below `number`,
+    /// and sets `number` to its number. Returns null if there is no such element. The element stays
+    /// in the list until the caller passes it to `unpin`.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);
@@ -236,7 +252,8 @@ private:
         }
         return each;
     }
-    /// Takes the lock. If `done` is true and no other thread waits for `each`, removes it.
+    /// Takes the lock. Ends the use of `each` that began in `pin_before`. If `done` is true (its
+    /// event is complete) and no other thread waits for the event, removes `each` from the list.
     void unpin(retired_user* each, bool done) noexcept {
         auto const held = lock_.hold();
         --each->pins;
@@ -244,8 +261,8 @@ private:
                  [&](retired_user const& now) { return &now == each && done && now.pins == 0; });
     }
 
-    /// Removes ended and retired streams from the lists if their work is complete. Otherwise the
-    /// lists would grow without end if a program creates a stream for each of its tasks.
+    /// Removes each stream with complete work whose `cuda_stream` was destroyed or that was
+    /// retired. So the lists stay short if a program creates a stream for each of its tasks.
     void forget_done() noexcept {
         start_epoch();
         erase_if(streams_, [](user const& each) {
@@ -279,26 +296,27 @@ private:
         } catch (...) { return false; } // an error: it is queried again later
     }
 
-    /// Gives `epoch_` a new value, unique in the process. The entries of all threads' caches are
-    /// thereby invalid: the next `note` of each thread takes the lock. The caller must hold the
-    /// lock.
+    /// Makes the cache entries (`noted`) of all threads invalid, so that the next `note` of each
+    /// thread takes the lock: gives `epoch_` a new value, unique in the process. The caller must
+    /// hold the lock.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry of a thread: `stream` was in the list `streams_` of a `cuda_freed_streams` when
-    /// the `epoch_` of that object had the value `epoch`. The value also identifies the object,
-    /// because it is unique in the process.
+    /// Cache entry of a thread: the thread has seen `stream` in the list `streams_` of the object
+    /// whose `epoch_` was `epoch`. No two objects have an equal `epoch_`, so the entry is invalid
+    /// for any other object.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
     };
     static constexpr std::size_t usual = 16;
 
-    /// Returns the list's pointer to the element of the stream `s` (`erase` changes it), or the
-    /// null pointer at the end of the list. A default stream is also compared by its id, because
-    /// its handle means another stream on another thread or device.
+    /// Returns the address of the pointer that links to the element of the stream `s`: `&streams_`,
+    /// or the address of `next` in the element before. `erase` takes that pointer. It is null if
+    /// the list has no such element. A default stream is found by handle and id, because its handle
+    /// means another stream on another thread or device.
     [[nodiscard]] user** find(cuda_stream_view s) {
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
@@ -308,9 +326,9 @@ private:
         return at;
     }
 
-    /// Number that changes at the latest when a stream leaves the list `streams_`, and before
-    /// `synchronize` records an event on a stream of the list. The cache entries of threads
-    /// (`noted`) with another number are invalid.
+    /// A thread's cache entry (`noted`) is valid only while it contains this number. The number
+    /// changes when a stream leaves the list `streams_`, or before, and also before `synchronize`
+    /// records an event on a stream.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
     // Linked lists: containers of the standard library would add to the time that nvcc takes for
@@ -319,7 +337,8 @@ private:
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
     std::uint64_t last_number_ = 0; ///< number of the element that was added last
-    /// Number of elements from which on `note` removes streams whose work is complete.
+    /// If `count_` has reached this number, `note` removes the ended and retired streams whose work
+    /// is complete, and sets the number to twice the remaining count (at least `usual`).
     std::size_t look_at_ = usual;
 };
 

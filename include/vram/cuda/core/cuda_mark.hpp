@@ -16,9 +16,10 @@
 namespace vram {
 namespace detail {
 
-/// Enqueues a write of `value` to the pinned word at `where`, after all earlier work of `stream`.
-/// Returns false if the driver, the device or this memory does not support it. If the process is
-/// ending or a child of `fork`, returns true and enqueues nothing.
+/// Enqueues a write of `value` to the pinned word at `where`, after all earlier work of `stream`,
+/// and returns true. Returns false and enqueues nothing if the driver, the device or this memory
+/// does not support it. If the process is ending or a child of `fork`, returns true and enqueues
+/// nothing.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call. A thread that reads the word must use an acquire load.
@@ -28,7 +29,8 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        // This version of the call (CUDA 11.7) needs no query of a device attribute first.
+        // The version of cuStreamWriteValue32 to look up: that of CUDA 11.7, which needs no query
+        // of a device attribute before.
         constexpr unsigned since = 11070;
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }
@@ -36,7 +38,7 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     }
     auto const with_call = [&] {
         auto const at = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(where));
-        // CUresult and cudaError_t have equal numbers.
+        // The cast is right because CUresult and cudaError_t have equal numbers.
         return static_cast<cudaError_t>(write(stream.get(), at, value, 0));
     };
     cudaError_t const status = cuda_exit::or_done(with_call);

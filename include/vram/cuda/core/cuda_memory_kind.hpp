@@ -12,8 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of memory at `p`, also if another library allocated or registered it. Memory
-/// that is unknown to CUDA is pageable.
+/// Returns the kind of memory at `p` by cudaPointerGetAttributes: device, managed, pinned or
+/// pageable, also if another library allocated or registered the memory. Memory that is unknown to
+/// CUDA is pageable.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.
@@ -21,8 +22,8 @@ namespace detail {
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
     if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
-    // If the process is ending or a child of `fork`, no call is made and this value stays: pageable
-    // memory.
+    // If the process is ending or a child of `fork`, CUDA is not called, and this initial value is
+    // the result: pageable memory.
     found.type = cudaMemoryTypeUnregistered;
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
     switch (found.type) {

@@ -21,9 +21,10 @@
 namespace vram {
 namespace detail {
 
-/// For its scope, the calling thread runs on cores of the GPU's NUMA node, as far as its affinity
-/// permits. Pages that it touches first, or pins, are preferably on that node. Does nothing on
-/// other systems than Linux, on a machine with one node, or if the system refuses.
+/// For the lifetime of this object, the calling thread runs on cores of the GPU's NUMA node, as far
+/// as its affinity permits. Pages that the thread touches first, or pins, are preferably on that
+/// node. Has no effect on systems other than Linux, on a machine with one node, if the node is not
+/// known, or if the system refuses.
 ///
 /// Threads   Affects only the calling thread. The destructor restores the CPU affinity and the
 ///           memory policy of the thread.
@@ -46,14 +47,16 @@ public:
 #endif
     }
 
-    /// Returns the NUMA node of the host next to `device`, or -1 if it is not known.
+    /// Returns the number of the NUMA node of the host that is nearest to `device`, or -1 if it is
+    /// not known.
     [[nodiscard]] static int node_of([[maybe_unused]] cuda_device device) noexcept {
         int node = -1;
 #if CUDART_VERSION >= 12020
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            // An older driver does not know this attribute, so its error is cleared.
+            // An older driver does not know the attribute cudaDevAttrHostNumaId. The error of this
+            // query is not an error of the program, so it is cleared.
             cuda_error::clear(status);
             return -1;
         }
@@ -65,7 +68,8 @@ private:
 #ifdef __linux__
     static constexpr int max_nodes = 1024;
     static constexpr int per_word  = 8 * static_cast<int>(sizeof(unsigned long));
-    /// MPOL_PREFERRED of Linux: allocate on this node if possible.
+    /// The policy MPOL_PREFERRED of Linux: pages are placed on the given node if it has free
+    /// memory.
     static constexpr int preferred = 1;
 
     void prefer_memory(int node) noexcept {
@@ -77,7 +81,8 @@ private:
         policy_changed_ = ::syscall(SYS_set_mempolicy, preferred, here, max_nodes) == 0;
     }
 
-    /// Restricts the thread to those cores of the node that its affinity permits.
+    /// Restricts the calling thread to those cores of the NUMA node `node` that its affinity
+    /// permits.
     void prefer_cores(int node) noexcept {
         if (::sched_getaffinity(0, sizeof cores_, &cores_) != 0) { return; }
         char path[64];
@@ -87,7 +92,8 @@ private:
         cpu_set_t near;
         CPU_ZERO(&near);
         int first = 0, last = 0;
-        while (std::fscanf(list, "%d", &first) == 1) { // ranges of cores, such as 0-7,16-23
+        // The file lists ranges of cores, such as 0-7,16-23.
+        while (std::fscanf(list, "%d", &first) == 1) {
             last = first;
             if (std::fscanf(list, "-%d", &last) != 1) { last = first; }
             for (int core = first; core <= last && core < CPU_SETSIZE; ++core) {
@@ -98,7 +104,7 @@ private:
             if (std::fgetc(list) != ',') { break; }
         }
         std::fclose(list);
-        // If the thread's affinity permits no core of the node, nothing is changed.
+        // If the thread's affinity permits no core of the node, the affinity is not changed.
         if (CPU_COUNT(&near) == 0) { return; }
         cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
     }

@@ -22,7 +22,8 @@ namespace vram {
 namespace detail {
 
 #ifdef VRAM_HAS_NVTX
-/// NVTX ranges and thread names, which Nsight shows, for programs compiled with `VRAM_NVTX`.
+/// Marks work of threads by NVTX ranges and names threads, both for Nsight, in programs compiled
+/// with `VRAM_NVTX`.
 ///
 /// Threads   Any thread may call. A range may end on another thread than it began on.
 /// Cost      Without a profiler, a test of a pointer.
@@ -34,7 +35,8 @@ struct cuda_ranges {
     }
 };
 #else
-/// Empty, because the program is compiled without `VRAM_NVTX` or because NVTX is not installed.
+/// Without members, because the program is compiled without `VRAM_NVTX` or NVTX is not installed:
+/// no ranges are shown in Nsight.
 struct cuda_ranges {};
 #endif
 

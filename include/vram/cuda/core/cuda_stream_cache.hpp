@@ -21,8 +21,9 @@ namespace detail {
 /// Cost      A few instructions.
 template <class Entry>
 struct cuda_stream_cache {
-    /// Returns the only place at which the calling thread caches `stream`. Another stream may
-    /// occupy it: the entry stores its stream, and the caller compares.
+    /// Returns the only place in the calling thread's cache for an entry of `stream`. The place may
+    /// contain the entry of another stream: the caller compares `stream` with the stream stored in
+    /// the entry.
     [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local Entry table[places];

@@ -28,18 +28,18 @@ namespace detail {
 /// Cost      One lookup of the functions in a process. Then 8 to 17 ns, and 180 ns for `query`.
 class cuda_stream_calls {
 public:
-    /// Makes an object that uses only functions of the runtime, not of the driver.
+    /// Makes an object without functions of the driver: each query calls the runtime.
     cuda_stream_calls() = default;
 
-    /// Returns the functions of this process, which are looked up once.
+    /// Returns the object of the process. The first call looks up the functions of the driver.
     [[nodiscard]] static cuda_stream_calls const& here() noexcept {
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Looks up the functions of the driver. If the driver lacks one, the function of the runtime
-    /// is used instead.
+    /// Returns an object with the functions of the driver. In place of each function that the
+    /// driver lacks, the function of the runtime is called.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        // The CUDA version of the newest driver function that is looked up here.
+        // The CUDA version for the lookup: the first one that has all four functions.
         constexpr unsigned since = 12000;
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
@@ -50,8 +50,9 @@ public:
     }
 
     /// Sets `captures` to true if work on the stream would be captured into a graph, or would break
-    /// a capture (the legacy default stream does, during the capture of a blocking stream).
-    /// Otherwise sets it to false. Returns the status of the query.
+    /// a capture, as work on the legacy default stream does during the capture of a blocking
+    /// stream. Otherwise sets `captures` to false. Returns cudaSuccess in both cases, or the error
+    /// of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -77,8 +78,8 @@ public:
         id = found;
         return cudaSuccess;
     }
-    /// Returns cudaSuccess if the work of the stream is complete, cudaErrorNotReady (which is not
-    /// latched) if it is not, or the error of the query.
+    /// Returns cudaSuccess if the work of the stream is complete, cudaErrorNotReady (which CUDA
+    /// does not latch) if not, or the error of the query.
     [[nodiscard]] cudaError_t query(cudaStream_t stream) const noexcept {
         if (query_ != nullptr) {
             CUresult const status = query_(explicit_name(stream));
@@ -87,7 +88,8 @@ public:
         }
         return cudaStreamQuery(stream);
     }
-    /// Sets the capture mode of the calling thread to `mode`, and sets `mode` to the previous one.
+    /// Sets the capture mode of the calling thread to `mode`, and sets `mode` to the mode before.
+    /// Returns the status of the call.
     cudaError_t exchange_mode(cudaStreamCaptureMode& mode) const noexcept {
         auto wanted = static_cast<CUstreamCaptureMode>(mode);
         if (exchange_mode_ == nullptr || exchange_mode_(&wanted) != CUDA_SUCCESS) {
@@ -104,8 +106,9 @@ private:
             call = cuda_entry_point<Function>(name, since).call;
         } catch (...) {} // `call` stays null: the runtime's function is used
     }
-    /// Returns an explicit handle for a null handle, which means the default stream. For the driver
-    /// null always means the legacy one, also in a program with per-thread default streams.
+    /// Returns `stream`, or for null the handle of the program's default stream (legacy or
+    /// per-thread). A function of the driver takes null as the legacy default stream, even in a
+    /// program with per-thread default streams.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

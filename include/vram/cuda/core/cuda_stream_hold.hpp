@@ -44,22 +44,25 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if the handle is valid: the object refers to a stream that vram created, the
-    /// owner has not called `release`, and no later reset of the device is known.
+    /// Returns true if the stream's handle is valid: this object refers to a stream that vram
+    /// created, the owner has not called `release`, and no reset of the device is known that has
+    /// destroyed the stream.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
                !cuda_context::over(its_->life);
     }
-    /// Returns true if a reset of the device has destroyed the stream. Asks the driver.
+    /// Asks the driver, and returns true if a reset of the device has destroyed the stream. Returns
+    /// false if this object refers to no stream.
     [[nodiscard]] bool reset() const noexcept {
         return its_ != nullptr && cuda_context::ended(its_->life);
     }
-    /// Returns true if the owner (the `cuda_stream`) was destroyed. The handle is still valid,
-    /// unless the device was reset.
+    /// Returns true if the owner of the stream (the `cuda_stream`) was destroyed. The handle is
+    /// still valid, unless the device was reset. Returns false if this object refers to no stream.
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }
-    /// Records an event behind the work of the stream, even if its owner has destroyed it.
+    /// Records the event `e` behind the work of the stream, even if its owner has destroyed it.
+    /// This object must refer to a stream.
     template <class Event>
     void record(Event& e) const {
         e.record(its_->stream);
@@ -73,20 +76,25 @@ public:
 private:
     friend class cuda_stream_ids;
 
-    /// State that all holds (counted references) of one stream share.
+    /// State that all references to one stream share: the handle and id, the number `shares` of
+    /// references, and the ends that are known.
     struct shared {
         cudaStream_t             stream;
         std::uint64_t            id;
         cuda_context::life       life;
         std::atomic<std::size_t> shares{1};
         std::atomic<bool>        ended{false};
-        /// True after `cuda_stream::release`: the program destroys the stream, not vram.
+        /// True after `cuda_stream::release`: the program must destroy the stream, and vram does
+        /// not.
         std::atomic<bool> given_away{false};
     };
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
 
-    void let_go() noexcept; // defined in cuda/core/cuda_stream_ids.hpp
+    /// Drops this reference. The last one frees the shared state and destroys the stream, unless
+    /// the owner released the handle or the device was reset. Defined in
+    /// cuda/core/cuda_stream_ids.hpp.
+    void let_go() noexcept;
 
     shared* its_ = nullptr;
 };

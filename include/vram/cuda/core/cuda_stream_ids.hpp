@@ -53,10 +53,10 @@ public:
         return !cuda_default_streams::contain(stream);
     }
 
-    /// Stores that `stream` has the id `id`, with its device, which is queried. The stream must not
-    /// be captured at that time. If the query fails, entries of older streams with the handle are
-    /// removed. Nothing changes if `id` is 0, if vram created the stream, or if this stream has
-    /// ended.
+    /// Stores the id `id` of `stream` together with its device, which is queried, so `stream` must
+    /// not be captured at that time. If the query fails, or there is no host memory, removes the
+    /// entry of an older stream with the handle. Does nothing if `id` is 0, if vram owns the
+    /// stream, or if the stream with this id has ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return cuda_default_streams::note(stream, id); }
@@ -83,9 +83,9 @@ public:
         } catch (...) { forget_others(stream, id); } // no host memory: the next call queries again
     }
 
-    /// Returns the id and device stored for the handle, or nothing if none are stored. Returns
-    /// nothing for a stream that has ended, unless there is a hold on it (a `cuda_stream_hold`,
-    /// which keeps the handle valid).
+    /// Returns the id and device stored for the stream with the handle `stream`, or nothing if none
+    /// are stored. If the stream has ended, they are returned only as long as there is a hold on it
+    /// (a `cuda_stream_hold`, which keeps the handle valid).
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return cuda_default_streams::recall(stream); }
         auto&                  book = all();
@@ -97,9 +97,11 @@ public:
         return its.who;
     }
 
-    /// Returns what is known of the stream with the id `id`, whose handle was `stream`: `there` (it
-    /// exists, as far as known), `another` (the handle now means another stream), `ended`, or
-    /// `reset` (a reset of the device destroyed it). Makes no CUDA call on the stream.
+    /// Returns what the table states about the stream with the id `id`, which once had the handle
+    /// `stream`: `there` (it has the handle, or the handle is unknown), `another` (a newer stream
+    /// has the handle), `ended`, or `reset` (a reset of the device destroyed it). For a default
+    /// stream, `another` if the handle means a different stream on this thread and device. Makes no
+    /// CUDA call on the stream.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -118,8 +120,8 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a stream that vram created, and returns the owner's hold of it (counted reference).
-    /// Throws `std::bad_alloc`.
+    /// Adds a stream that vram created to the table, and returns the first hold (counted reference)
+    /// of it, for the owner. Throws `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
@@ -137,16 +139,18 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a hold (counted reference) of the stream, or an empty one if vram does not own the
-    /// stream, or not any more. The calling thread must be using it or have another hold of it.
+    /// Returns a new hold (counted reference) of the stream, which keeps its handle valid. Returns
+    /// an empty one if vram did not create the stream or does not own it any more. The calling
+    /// thread must be using the stream or have another hold of it.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// Called with the owner's reference if a `cuda_stream` is destroyed, or, with `given_away` =
-    /// true, if its handle was released to the program: vram then never destroys it.
+    /// Records that the `cuda_stream` with the hold `owner` (not empty) was destroyed, and drops
+    /// that hold. If `given_away` is true, the `cuda_stream` has released its handle to the program
+    /// instead: the stream has not ended, and vram never destroys it.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
@@ -161,19 +165,20 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of a stream that vram created and still owns, also after its end as long as
-    /// there is a hold on it (`cuda_stream_hold`). Returns 0 for any other stream. Makes no CUDA
-    /// call.
+    /// Returns the id of a stream that vram created and still owns, also after its `cuda_stream`
+    /// was destroyed, as long as there is a hold on it (`cuda_stream_hold`). Returns 0 for any
+    /// other stream. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// Returns how many ends of streams were recorded so far: of streams that vram created, of
-    /// those that `end` was called for, and of those destroyed by a reset of their device.
+    /// Returns the number of ends of streams that were recorded so far, by `end` or for a reset of
+    /// a device. While it is unchanged, no further stream is known to have ended.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// Called after the last reference to a stream is gone, before the stream is destroyed: no more
-    /// references can be made. CUDA may reuse the handle from now on.
+    /// Called when the last hold of a stream is gone, before the stream is destroyed. Removes the
+    /// state `its` of the stream from the table, so that `hold` returns no more references to it.
+    /// CUDA may reuse the handle from then on.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -184,7 +189,8 @@ public:
         }
     }
 
-    /// Records that the stream with this handle and id was destroyed, if there is host memory.
+    /// Records that a stream that vram did not create, with this handle and id, was destroyed.
+    /// Without host memory for the entry, does nothing.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -194,14 +200,15 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the stream with this handle is known to have ended (its owner has destroyed
-    /// it, and holds may remain, or its device was reset), and no newer stream with this handle is
-    /// known.
+    /// Returns true if the last known stream with this handle has ended: its `cuda_stream` was
+    /// destroyed, which may have left holds, or `end` was called for it, or its device was reset.
+    /// Returns false if no end is known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Each thread caches a few streams that had not ended, with the number of ends at that
-        // time. A repeated query of such a stream takes no lock, until another stream ends.
+        // Each thread caches a few streams that had not ended when the number of recorded ends was
+        // `last.ends`. As long as that number is unchanged, the stream has not ended, and no lock
+        // is needed.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -211,8 +218,8 @@ public:
         last = {stream, so_far};
         return false;
     }
-    /// Returns true if the stream of this handle is known to have ended because its device was
-    /// reset, and no new stream is known to have the handle.
+    /// Returns true if the last known stream with this handle has ended because its device was
+    /// reset.
     [[nodiscard]] static bool was_reset(cudaStream_t stream) noexcept {
         if (!ended(stream)) { return false; }
         auto&                  book = all();
@@ -228,8 +235,10 @@ private:
     struct life {
         identity who;
         bool     ended = false;
-        bool     reset = false; ///< true if the stream has ended because its device was reset
-        /// State that all holds of the stream share; null if there are none.
+        bool     reset = false; ///< true if a reset of the device has ended the stream
+        /// State that all holds (counted references) of the stream share. Null if vram did not
+        /// create the stream, the last hold is gone, the owner released the handle, or the device
+        /// was reset.
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
@@ -240,7 +249,7 @@ private:
         [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
             return known.find(key_of(stream));
         }
-        /// Returns the entry of the handle, and adds an empty one first if there is none. The mutex
+        /// Returns the entry of the handle. If there is none, first adds an empty one. The mutex
         /// must be held. Throws `std::bad_alloc`.
         [[nodiscard]] life& get(cudaStream_t stream) {
             if (life* const its = find(stream)) { return *its; }
@@ -249,8 +258,8 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Marks the stream of an entry as not ended and without holds: a new stream has the
-        /// handle, or the entry is about to be removed.
+        /// Makes an entry ready for a new stream with the handle, or for its removal: the stored
+        /// stream counts as not ended, not reset, and without holds.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -266,14 +275,19 @@ private:
 
         std::mutex        mutex;
         address_map<life> known; ///< the entries, by the address in the stream's handle
-        /// Number of entries whose stream has ended.
+        /// Number of entries of streams that have ended. While it is 0, `cuda_stream_ids::ended`
+        /// needs no lookup.
         std::atomic<std::size_t> ended{0};
-        /// Number of streams recorded as ended so far: destroyed, or their device was reset.
+        /// Number of ends recorded so far: a stream was destroyed or its device was reset. Never
+        /// decreases.
         std::atomic<std::uint64_t> ends{0};
-        /// Changes with each begin and end of a stream, and when its last hold is gone.
+        /// Incremented when a stream of vram begins, ends or is released, and when its last hold is
+        /// gone. A cache entry of the type `announcement` is valid only while the number is
+        /// unchanged.
         std::atomic<std::uint64_t> changes{1};
     };
-    /// Marks all streams of a device as ended, after the device was reset.
+    /// Called after a reset of `device`: marks all known streams of the device as ended, also those
+    /// with holds.
     static void end_all(cuda_device device) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -284,14 +298,15 @@ private:
             book.end(*its);
         });
     }
-    /// Returns true if the handle belongs to a stream that vram created and that has the id `id`.
+    /// Returns true if vram created a stream with this handle and the id `id`, and still owns it.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         life* const            found = book.find(stream);
         return found != nullptr && found->shared != nullptr && found->who.id == id;
     }
-    /// Removes the entry of the handle `stream`, unless it is that of the stream with the id `id`.
+    /// Removes the entry of the handle `stream`, unless the entry is of the stream with the id
+    /// `id`.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -301,30 +316,30 @@ private:
         book.known.erase(book.key_of(stream));
         delete found;
     }
-    /// Cache entry of a thread: the table of streams contains `stream` with the id `id`.
+    /// Cache entry of a thread: `stream` with the id `id` is in the table, so that `note` need not
+    /// store it again.
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry of a thread: `stream` had not ended when the table had recorded `ends` ends of
-    /// streams.
+    /// Cache entry of a thread: `stream` had not ended when the number of recorded ends was `ends`.
+    /// Valid until that number changes.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry of a thread: id and shared state of the stream with the handle `stream`, or 0
-    /// and null if vram did not create it. Valid as long as the table's number of changes is
-    /// `changes`.
+    /// Cache entry of a thread: id and shared state of the stream with the handle `stream`; 0 and
+    /// null if vram does not own it. Valid only while the table's number of changes is `changes`.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the id and the shared state of the stream with the handle `stream`, or 0 and null if
-    /// vram did not create it. Uses the thread's cache if no stream has begun or ended since the
-    /// entry was made.
+    /// Returns the id and the shared state of the stream with the handle `stream`; 0 and null if
+    /// vram does not own it. Takes them from the thread's cache if the table's number of changes is
+    /// that of the cache entry.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -352,8 +367,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    // At the end of the process CUDA destroys the stream, and in a child of `fork` the mutex may be
-    // locked.
+    // At the end of the process, CUDA destroys the stream. In a child of `fork`, another thread of
+    // the parent may have locked the mutex for ever. In both cases nothing is done.
     if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);

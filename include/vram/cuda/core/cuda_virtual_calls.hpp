@@ -16,8 +16,9 @@ namespace detail {
 ///
 ///     CUresult const status = cuda_virtual_calls::here().unmap(at, bytes);
 ///
-/// Failure   Throws `cuda_error`: cudaErrorSymbolNotFound if the driver has no such function,
-///           cudaErrorCallRequiresNewerDriver if it is too old.
+/// Failure   `here` throws `cuda_error`: cudaErrorSymbolNotFound if the driver has no such
+///           function, cudaErrorCallRequiresNewerDriver if it is too old, or the error of the
+///           lookup.
 /// Threads   Any thread may call.
 /// Cost      The functions are looked up once in a process. Then only the call itself.
 struct cuda_virtual_calls {
@@ -31,9 +32,11 @@ struct cuda_virtual_calls {
     decltype(&::cuMemSetAccess)                set_access    = nullptr;
     decltype(&::cuMemExportToShareableHandle)  export_handle = nullptr;
 
-    /// Returns the functions of this process, which are looked up once.
+    /// Returns the object of the process with all functions. The first call looks them up, and
+    /// throws `cuda_error` if one is not found.
     [[nodiscard]] static cuda_virtual_calls const& here() {
-        // If `look_up` throws, the next call of `here` repeats it.
+        // If `look_up` throws, `found` stays uninitialized, and the next call of `here` looks the
+        // functions up again.
         static cuda_virtual_calls const found = look_up();
         return found;
     }
@@ -52,7 +55,7 @@ struct cuda_virtual_calls {
         return calls;
     }
 
-    /// Converts a status of the driver to the runtime's, which has the same number.
+    /// Converts a status of the driver to a status of the runtime. Both have equal numbers.
     [[nodiscard]] static cudaError_t status(CUresult result) noexcept {
         return static_cast<cudaError_t>(result);
     }

@@ -21,8 +21,9 @@
 namespace vram {
 namespace detail {
 
-/// Reserves addresses, creates physical memory and maps it: cuMemAddressReserve, cuMemCreate,
-/// cuMemMap. A plain value: another object of this type for the same device can free its memory.
+/// Virtual memory of one device: reserves addresses (cuMemAddressReserve), creates physical memory
+/// (cuMemCreate) and maps it (cuMemMap). A plain value: another object of this type for the device
+/// can free the memory.
 ///
 ///     cuda_virtual_memory memory;
 ///     address_range       range{memory, 1_GiB, memory.granularity()};
@@ -49,7 +50,8 @@ public:
         expects(export_ == cudaMemHandleTypeNone || export_ == cudaMemHandleTypePosixFileDescriptor,
                 "cuda_virtual_memory: memory can be exported as a file descriptor only");
         cuda_exit::watch();
-        (void)cuda_memory_info(device_); // initializes the driver and the device's context
+        // Called for its effect: it initializes the driver and creates the device's context.
+        (void)cuda_memory_info(device_);
         life_                          = cuda_context::now(device_).number;
         CUmemAllocationProp const kind = properties();
         demand(attempt([&](cuda_virtual_calls const& driver) {
@@ -111,11 +113,13 @@ public:
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
         cuda_device_guard const   on{device_};
         cuda_capture_guard const  relaxed;
-        demand(cuda_exit::or_done( // at the end of the process, the range need not be unmapped
+        // At the end of the process, and in a child of `fork`, the range stays mapped.
+        demand(cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
 
-    /// Returns a file descriptor for the import by another process. The caller closes it.
+    /// Returns a file descriptor by which another process can import the physical memory `h`. The
+    /// caller closes it.
     [[nodiscard]] int export_handle(handle h) const {
         int fd = -1;
         demand(attempt([&](cuda_virtual_calls const& driver) {
@@ -131,13 +135,15 @@ public:
     }
 
 private:
-    /// Returns true if the device was reset since the construction, which has freed all its memory.
+    /// Returns true if the device was reset since this object was made. A reset frees all memory of
+    /// the device.
     [[nodiscard]] bool lost() const noexcept {
         return cuda_context::ended({device_.ordinal(), life_});
     }
-    /// Returns the status of `call(driver)`, one call of the driver with the device current and in
-    /// relaxed capture mode. If the process is ending or a child of `fork`, makes no such call and
-    /// returns an error.
+    /// Makes `call(driver)`, one call of the driver, with the device current and in relaxed capture
+    /// mode, and returns its status. If the process is ending or a child of `fork`, makes no such
+    /// call and returns an error. Throws `cuda_error` if a function of the driver is not found or
+    /// the device cannot be made current.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -154,11 +160,11 @@ private:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // If the device could not be made current, this is only reported: the
-                           // memory can be freed with any current device.
+                           // An error of the device guard is only reported, because the memory can
+                           // be freed with any current device.
                            on.status());
-        // `here` does not throw: there is memory to free, so the driver's functions were found
-        // before.
+        // `cuda_virtual_calls::here` does not throw in this function: there is memory to free, so
+        // an earlier call has found the driver's functions.
         auto const status = cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
         if (status == cudaSuccess) [[likely]] { return; }
@@ -171,9 +177,9 @@ private:
                       .call     = "returning virtual memory",
                       .text_of  = cuda_error::text_of});
     }
-    /// Throws `out_of_memory` with the numbers `asked`, or `cuda_error`, unless `status` is
-    /// cudaSuccess. The driver latches no error, so an error latched in the runtime has another
-    /// cause and is not cleared.
+    /// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
+    /// cudaErrorMemoryAllocation, otherwise `cuda_error`. A call of the driver latches no error in
+    /// the runtime, so none is cleared.
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
@@ -192,7 +198,8 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        // `CU_MEM_ALLOCATION_TYPE_PINNED` means memory that stays on the device.
+        // `CU_MEM_ALLOCATION_TYPE_PINNED` means device memory that does not migrate, not host
+        // memory.
         kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED;
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();
@@ -202,7 +209,8 @@ private:
     cuda_device                 device_;
     cudaMemAllocationHandleType export_;
     std::size_t                 granularity_ = 0;
-    unsigned life_ = 0; ///< number of resets of the device before this object was made
+    /// Number of known resets of the device when this object was made.
+    unsigned life_ = 0;
 };
 
 static_assert(virtual_memory<cuda_virtual_memory> && exportable_memory<cuda_virtual_memory>);

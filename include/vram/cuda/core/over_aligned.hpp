@@ -27,8 +27,8 @@ namespace detail {
 /// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
 class over_aligned {
 public:
-    /// Returns the bytes to allocate from CUDA for a request: more than `bytes` only if the
-    /// alignment is above 256.
+    /// Returns the number of bytes to allocate from CUDA for a request: `bytes`, plus `alignment -
+    /// 256` if the alignment is above 256.
     [[nodiscard]] static constexpr std::size_t size(std::size_t bytes,
                                                     std::size_t alignment) noexcept {
         return alignment <= default_alignment
@@ -53,9 +53,9 @@ public:
         return p;
     }
 
-    /// Returns the address to pass to CUDA's free for `p`, a result of `hand_out`, and removes its
-    /// entry from the table. Returns `p` if there is none. If only one of the allocation and the
-    /// free has an alignment above 256, the mistake is reported to the error sink. The returned
+    /// Returns the address to pass to CUDA's free for `p`, a result of `hand_out`: the address
+    /// stored in the table, whose entry is removed, or else `p`. If only one of the allocation and
+    /// the free has an alignment above 256, reports this mistake to the error sink; the returned
     /// address is correct nevertheless.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
@@ -73,7 +73,7 @@ public:
         return block != nullptr ? block : p;
     }
 
-    /// Returns the number of live blocks with an alignment above 256 bytes.
+    /// Returns the number of live blocks of the process with an alignment above 256 bytes.
     [[nodiscard]] static std::size_t count() noexcept { return count_; }
 
 private:
@@ -107,8 +107,8 @@ private:
         return only;
     }
 
-    /// Number of live over-aligned blocks, the entries of the table. Read without the lock: while
-    /// it is 0, a free needs no lookup.
+    /// Number of entries of the table: live blocks with an alignment above 256. Read without the
+    /// lock: while it is 0, a free needs no lookup.
     static inline constinit std::atomic<std::size_t> count_{0};
 };
 
