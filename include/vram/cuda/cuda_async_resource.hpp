@@ -30,10 +30,10 @@ namespace vram {
 /// Streams   The stream may belong to any device that has access (`pool().allow_access`). Memory
 ///           that is allocated on a stream during its capture belongs to the graph: it must be
 ///           freed on a stream of that capture. `allocate_sync` and `deallocate_sync` use a stream
-///           of the resource. If the stream of a free was destroyed, the block is freed after a
-///           wait for the device; for a raw `cudaStream_t` this is reported to the error sink. If
-///           `trim` is used, a raw stream on which memory was freed must be retired before it is
-///           destroyed.
+///           of the resource. If the stream of a free does not exist any more, the block is freed
+///           after a wait for the device; for a raw `cudaStream_t` this is reported to the error
+///           sink. If `trim` is used, a raw stream on which memory was freed must be retired before
+///           it is destroyed.
 /// Cost      About 0.4 us a call from memory that the pool has reserved. `allocate_sync` also waits
 ///           for the resource's stream.
 class cuda_async_resource {

@@ -32,9 +32,10 @@ struct cuda_stream_options {
 ///
 /// Failure   Throws `cuda_error`. The destructor reports errors to the error sink.
 /// Threads   Any thread may use the stream. Moving needs exclusive access.
-/// Streams   The destructor does not wait, and outstanding work still runs. Resources that
-///           remember the stream detect its end, so no call of `retire` is needed. They may keep
-///           the handle valid until they have recorded an event behind the work.
+/// Streams   The destructor does not wait, and outstanding work still runs; a capture of the stream
+///           is ended. Resources that remember the stream detect its end, so no call of `retire` is
+///           needed. They may keep the handle valid until they have recorded an event behind the
+///           work.
 /// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
 class cuda_stream {
 public:

@@ -21,9 +21,10 @@ namespace vram {
 
 struct cuda_platform; // defined in cuda/cuda_platform.hpp
 
-/// A `cudaStream_t` with functions to query it. It converts from the streams of other libraries
-/// (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`). It does not convert
-/// from 0 or `nullptr`, the default stream; write `cuda_stream_view{}` for that.
+/// A stream without ownership: a `cudaStream_t` with functions to query it. A stream of another
+/// library converts to it (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`).
+/// 0 and `nullptr`, CUDA's names of the default stream, do not convert; write `cuda_stream_view{}`
+/// for that.
 ///
 /// Failure   Throws `cuda_error`. A query that is illegal during a capture is refused before CUDA
 ///           is called, so that the capture continues.

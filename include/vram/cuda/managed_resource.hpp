@@ -13,9 +13,9 @@
 
 namespace vram {
 
-/// Managed memory has one address for the host and all devices. A page is on the processor that
-/// touched it last, unless `advise` says otherwise. More memory can be allocated than the device
-/// has.
+/// Managed memory has one address for the host and all devices. A page is usually on the processor
+/// that touched it last, unless `advise` states otherwise. More memory can be allocated than the
+/// device has.
 ///
 ///     managed_resource mr;
 ///     mr.advise(p, n, cudaMemAdviseSetReadMostly, mr.here());

@@ -123,8 +123,9 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // Pinned memory is host memory, and managed memory may exceed that of the device, so the
-        // device's free memory does not explain their refusal.
+        // The device's free memory does not explain a refusal of pinned memory, which is host
+        // memory, or of managed memory, which may exceed the device's memory. So it is not queried
+        // for these.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);

@@ -125,8 +125,8 @@ public:
             cuda_event              place{where};
             std::uint64_t           frees = 0;
             {
-                // The lock is held so that no stream is retired, and then destroyed, while an event
-                // is recorded on it.
+                // The lock is held while an event is recorded on the stream, so that no other
+                // thread retires the stream and then destroys it.
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }

@@ -14,10 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// Queries of a stream through the driver. The runtime forwards these queries to the driver, which
-/// takes 35 to 55 ns for a query that the driver answers in 8 to 17 ns (an H200 host, CUDA 13.0). A
-/// pool may query at every call, for the id of a default stream or for a capture. If the driver
-/// refuses a query, the runtime is asked instead: it creates a context first if necessary.
+/// Queries of a stream, made through the driver because that is faster: the runtime forwards these
+/// queries to the driver, and takes 35 to 55 ns for a query that the driver answers in 8 to 17 ns
+/// (an H200 host, CUDA 13.0). A pool may query at every call, for the id of a default stream or for
+/// a capture. If the driver refuses a query, the runtime is asked instead: it creates a context
+/// first if necessary.
 ///
 ///     cudaError_t const status = cuda_stream_calls::here().query(stream);
 ///

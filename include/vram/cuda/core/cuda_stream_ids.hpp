@@ -38,11 +38,11 @@ namespace detail {
 /// CUDA, which is noticed when the id of the new stream is queried.
 ///
 /// Threads   Any thread may call.
-/// Cost      `note` takes two comparisons if nothing is new, otherwise a lock and one CUDA call.
-///           `ended` takes one load. As long as the handle of an ended `cuda_stream` has not been
-///           reused, it takes another load and two comparisons. It takes a lock if the stream has
-///           ended, once after each end of another stream, and if two streams compete for one of
-///           the 16 entries of the thread's cache.
+/// Cost      `note` takes two comparisons if nothing is new, otherwise a lock and at most one CUDA
+///           call. `ended` takes one load. As long as the handle of an ended `cuda_stream` has not
+///           been reused, it takes another load and two comparisons. It takes a lock if the stream
+///           has ended, once after each end of another stream, and if two streams compete for one
+///           of the 16 entries of the thread's cache.
 class cuda_stream_ids {
 public:
     using identity = cuda_stream_identity;

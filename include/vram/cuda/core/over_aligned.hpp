@@ -27,8 +27,8 @@ namespace detail {
 /// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
 class over_aligned {
 public:
-    /// Returns the number of bytes to allocate from CUDA for a request: `bytes`, plus `alignment -
-    /// 256` if the alignment is above 256.
+    /// Returns the number of bytes to allocate from CUDA for a request: `bytes`, and if the
+    /// alignment is above 256, `alignment - 256` more.
     [[nodiscard]] static constexpr std::size_t size(std::size_t bytes,
                                                     std::size_t alignment) noexcept {
         return alignment <= default_alignment
