@@ -62,9 +62,10 @@ struct memory_event {
     void const* resource = nullptr;
     void*       memory   = nullptr;
     /// The size that the caller requested; for chunks and pages, their size.
-    std::size_t           bytes = 0;
-    std::optional<Stream> stream{}; ///< stream of the call; empty for functions without a stream
-    call_site             at{};     ///< line of the program that called, if it is known
+    std::size_t bytes = 0;
+    /// Stream of the resource's call that caused the event; empty if that call takes no stream.
+    std::optional<Stream> stream{};
+    call_site             at{}; ///< line of the program that called the resource, if known
     /// For `allocated`: true if any stream may use the block without a wait, as with
     /// `stream_ordered`. Otherwise streams other than `stream` must first wait for an event.
     bool any_stream = false;

@@ -66,7 +66,7 @@ struct history_record {
     struct chunk {
         std::uint64_t memory   = 0;
         std::uint64_t bytes    = 0;
-        std::uint32_t resource = 0; ///< index in `resources`
+        std::uint32_t resource = 0; ///< index in `resources` of the resource with the chunk
         /// True if the chunk is virtual memory, which grows in parts and is removed as a whole.
         bool grows = false;
 

@@ -39,7 +39,7 @@ namespace vram {
 ///
 /// With a quarantine, freed blocks are filled with 0xDD and kept. When a block leaves it, the layer
 /// copies the block to the host, and reports a byte that was written after the free. If the
-/// upstream refuses a request outside of a capture, the layer empties it and tries once more.
+/// upstream refuses a request outside of a capture, the quarantine is emptied for a second try.
 ///
 /// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
 /// that is there already. It names the block, not the kernel: use compute-sanitizer, or the

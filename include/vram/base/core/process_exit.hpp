@@ -31,8 +31,8 @@ class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
 
-    /// Makes `began` return true from now on. A platform calls it if it detects the end of the
-    /// process in another way.
+    /// Makes `began` return true from now on. A platform calls this function if it detects the end
+    /// of the process first, as by the error cudaErrorCudartUnloading.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
     /// Registers handlers so that, after a call of `exit` or the end of `main`, `began()` returns

@@ -156,7 +156,8 @@ private:
         }
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the rule for a return address, or null if it is not remembered.
+        /// Returns the rule by which a walk continues from this return address to the next one.
+        /// Returns null if this thread has not stored a rule for the address.
         [[nodiscard]] frame_rule const* rule(void const* address) const noexcept {
             for (auto const& each : rules[set(address)]) {
                 if (each.address == address) { return &each.is; }

@@ -129,8 +129,8 @@ struct calls_to {
     }
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // Lists an optional function only if `R` has it. A function of this class that the table does
-    // not list is not compiled.
+    // Returns the table by which a type-erased handle calls a resource of type `R`. The entry of an
+    // optional function is null if `R` lacks it; the function of this class is then not compiled.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,

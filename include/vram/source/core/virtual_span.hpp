@@ -46,7 +46,8 @@ public:
 
     /// Reserves `bytes` bytes of addresses, divided into pages of `page` bytes. `page` must be a
     /// multiple of `memory.granularity()`, and `bytes` one of `page`. The range is aligned to the
-    /// largest power of two that divides `page`, so that for each alignment some page is aligned.
+    /// largest power of two that divides `page`: so if it has enough pages, one of them is aligned
+    /// to any power of two.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
         : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
     virtual_span(virtual_span&& other) noexcept
@@ -117,8 +118,8 @@ public:
     }
 
     /// Moves the physical memory of the pages [from, from_end) to those pages of [to, to_end) that
-    /// have no memory, in order, until one of the two ranges is exhausted. If a page cannot be
-    /// mapped, that page and the later ones are not moved. Returns the number of pages moved.
+    /// have no memory, in order, until one of the two ranges is exhausted. If a driver call fails,
+    /// some of the memory stays at its old pages. Returns the number of pages moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
         // The pages to which memory was mapped so far. Until access rights are set, the old pages
