@@ -54,8 +54,9 @@
 /// Fails if, at any moment in the code block after the macro, more than `size` bytes were live
 /// beyond those at its start. If the resource knows only an upper bound of the peak (see
 /// `memory_delta`), the bound is checked, so code within the limit may fail. If only `tracking`
-/// counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread except one:
-/// put `statistics` over the stack for an exact limit.
+/// counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread except one.
+/// A layer `statistics` over the stack counts one thread exactly, and several threads for a limited
+/// time (see `statistics`).
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, peak_at_most(static_cast<std::size_t>(size)))
 

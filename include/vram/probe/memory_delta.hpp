@@ -108,10 +108,13 @@ private:
     memory_usage    before_;
 };
 
-/// Measures the change of the figures of a `statistics` layer, exactly. Probes may overlap.
+/// Measures the change of the figures of a `statistics` layer. Values and totals are exact; with
+/// several threads the peak may be too low (see `statistics`). Probes may overlap.
 ///
-/// Failure   The constructor throws `std::bad_alloc`.
-/// Threads   Any thread. Allocations of other threads in the scope are counted too.
+/// Failure   The constructor and `reset` throw `std::bad_alloc`. They, `reserved` and `now` throw
+///           the exceptions of `usage()`.
+/// Threads   The rules are those of the layer. Allocations of other threads in the scope are
+///           counted too.
 /// Cost      Each function takes time in proportion to the number of newer probes of the layer.
 template <class Upstream, class Lock, class Histograms>
 class memory_delta<statistics<Upstream, Lock, Histograms>> {
