@@ -25,8 +25,8 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
     return alignment != 0 && (alignment & (alignment - 1)) == 0;
 }
 
-/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two; `unsatisfiable` on
-/// overflow.
+/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two. If that overflows,
+/// returns `unsatisfiable`, the largest `std::size_t`.
 [[nodiscard]] constexpr std::size_t align(std::size_t bytes, std::size_t alignment) noexcept {
     std::size_t const mask = alignment - 1;
     return bytes > unsatisfiable - mask ? unsatisfiable : (bytes + mask) & ~mask;

@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// A number of bytes to be printed: `bytes{1610612736}` prints "1.50 GiB".
+/// A number of bytes to be printed with at most three significant digits: `bytes{1610612736}`
+/// prints "1.50 GiB".
 ///
 /// The units are binary (KiB = 1024 bytes), up to EiB. Below 1000 bytes the unit is B.
 struct bytes {

@@ -96,7 +96,7 @@ public:
         std::snprintf(text_, sizeof text_, "%p", address);
     }
 
-    /// Returns the text. It is valid as long as this object exists.
+    /// Returns the text of the frame. The pointer is valid as long as this object exists.
     [[nodiscard]] char const* c_str() const noexcept { return text_; }
 
 private:

@@ -55,9 +55,9 @@ using mishap = error_kind;
 /// The name of a stream in an error message. If no member is set, the stream is not known.
 struct stream_name {
     std::uint64_t id = 0; ///< id of the stream, unique in the process; 0 if not known
-    /// Handle of the stream, such as a `cudaStream_t`; null if not known.
+    /// Handle of the stream, such as a `cudaStream_t`; null if unknown, and for a default stream.
     void const* handle = nullptr;
-    /// True for a default stream, which has no handle of its own.
+    /// True for a default stream, whose handle means another stream on another device or thread.
     bool is_default = false;
 
     /// Returns true if any member is set.

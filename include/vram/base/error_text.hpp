@@ -195,7 +195,7 @@ private:
         say_past();
         say(". %s", e_.advice != nullptr ? e_.advice : usually);
     }
-    /// Returns the last component of a path: the folder of vram is of no interest.
+    /// Returns the last component of `path`, for messages that leave out the folders.
     [[nodiscard]] static char const* file_name(char const* path) noexcept {
         char const* name = path;
         for (; *path != '\0'; ++path) {

@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// The counters of a resource, in bytes and numbers of calls, since its construction; the peaks
-/// since their last reset. A number that the resource does not count is zero.
+/// The figures of a resource: present bytes, the peaks since their last reset, and numbers of
+/// operations since the construction. A figure that the resource does not count is zero.
 struct memory_usage {
     /// Live (allocated and not yet freed) bytes, with the resource's rounding.
     std::size_t live          = 0;
@@ -55,8 +55,8 @@ struct memory_usage {
     /// Adds the counters of a second resource. The peaks of the two may have been at different
     /// times, so the sums of the peaks are upper bounds.
     constexpr void add(memory_usage const& more) noexcept {
-        // This line precedes the addition to `peak_live`, because `highest_live` needs the old
-        // value.
+        // `past_peak` is set first, because `highest_live()` reads `peak_live`, which changes
+        // below.
         past_peak = highest_live() + more.highest_live();
         live += more.live;
         requested += more.requested;

@@ -41,8 +41,8 @@ struct shortage {
     std::size_t largest_free = 0;
     /// The limit of the resource that refused (0 allows no memory at all), or `no_limit`.
     std::size_t limit        = no_limit;
-    std::size_t device_free  = 0; ///< free bytes of the device
-    std::size_t device_total = 0; ///< total bytes of the device
+    std::size_t device_free  = 0; ///< free bytes of the device; 0 if not known
+    std::size_t device_total = 0; ///< total bytes of the device; 0 if not known
     /// The tags with the most live bytes, the largest first, if the stack has a layer `tracking`.
     /// If only one tag has live bytes, they are the lines with the most live bytes instead.
     std::array<memory_holder, 3> holders{};

@@ -20,17 +20,19 @@
 namespace vram {
 namespace detail {
 
-/// A biased lock for short critical sections. The first thread that takes it owns the *bias*: it
-/// locks and unlocks by plain stores (if `process_fence` is available). If another thread locks,
-/// the bias is revoked: from then on each thread takes the lock by an atomic exchange and releases
-/// it by a store. Of the waiting threads, one polls and the others sleep. If the first thread has
-/// then taken the lock often enough in a row, it owns the bias again. The required number doubles
-/// each time, up to a million. A moved-to object contains a new, unlocked lock.
+/// A lock for short critical sections that is cheap for the one thread that uses it repeatedly. The
+/// first thread that locks owns the *bias*: it locks and unlocks by plain stores (if
+/// `process_fence` is available). If another thread locks, the bias is revoked: from then on each
+/// thread locks by an atomic exchange and unlocks by a store. Of the waiting threads, one polls and
+/// the others sleep. If the first thread then locks often enough in a row, while no thread waits,
+/// it owns the bias again. The required number doubles each time, up to a million. A moved-to
+/// object contains a new, unlocked lock.
 ///
 /// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence executed only by
 /// the thread that revokes the bias (Dice, Huang, Yang, 2001). The bias can also return.
 ///
-/// Threads   Any thread may lock. The owner must not move it while a thread holds or awaits it.
+/// Threads   Any thread may lock. The object must not be moved while a thread holds the lock or
+///           waits for it.
 /// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
 ///           several. A waiting thread occupies a core for some microseconds and then yields it. So
 ///           code under this lock calls no upstream, and no platform function that waits.
@@ -131,9 +133,9 @@ private:
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Called after the lock was taken by an atomic exchange. Counts how often in a row the thread
-    /// `first_` has taken it so. If that is often enough, `first_` owns the bias (locks by plain
-    /// stores) from its next locking on.
+    /// Called after an atomic exchange took the lock. Counts how often in a row the thread `first_`
+    /// took the lock; another thread sets the count to 0. At `enough_`, which then doubles,
+    /// `first_` owns the bias (locks by plain stores) from its next locking on.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }

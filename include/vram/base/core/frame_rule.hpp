@@ -125,7 +125,8 @@ private:
         }
     }
 
-    /// Reads the part that several functions share. Returns false if it is not supported.
+    /// Reads the entry of the unwind table that several functions share (DWARF's common information
+    /// entry). Returns false if the entry has contents that this class does not support.
     [[nodiscard]] bool common(std::uint8_t const* cie) noexcept {
         std::uint32_t const length  = word<std::uint32_t>(cie);
         std::uint8_t const  version = cie[8];
@@ -152,7 +153,7 @@ private:
                 break;
             }
             case 'L': ++at_; break;
-            default: return false; // 'S': a frame that a signal made
+            default: return false; // not supported, such as 'S': a frame that a signal made
             }
         }
         at_ = after;
@@ -177,49 +178,49 @@ private:
     }
     [[nodiscard]] bool other(std::uint8_t op) noexcept {
         switch (op) {
-        case 0x00: return true;                                                // nop
+        case 0x00: return true;                                                // DW_CFA_nop
         case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true; // advance_loc1
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
-        case 0x05: { // offset_extended
+        case 0x05: { // DW_CFA_offset_extended
             auto const which = take_unsigned();
             return save(which, static_cast<std::int64_t>(take_unsigned()));
         }
         case 0x06: return restore(take_unsigned());
-        case 0x07: { // undefined
+        case 0x07: { // DW_CFA_undefined
             auto const which = take_unsigned();
             if (which == reg_return) { now_.from = frame_rule::base::none; }
             return which != reg_rbp;
         }
-        case 0x08: // same_value
+        case 0x08: // DW_CFA_same_value
             if (take_unsigned() == reg_rbp) { now_.saved = false, now_.rbp = 0; }
             return true;
-        case 0x0A: // remember_state
+        case 0x0A: // DW_CFA_remember_state: stores the present rule on a stack
             if (depth_ == deepest) { return false; }
             stack_[depth_++] = now_;
             return true;
-        case 0x0B: // restore_state
+        case 0x0B: // DW_CFA_restore_state: takes the rule from the stack
             if (depth_ == 0) { return false; }
             now_ = stack_[--depth_];
             return true;
-        case 0x0C: { // def_cfa
+        case 0x0C: { // DW_CFA_def_cfa
             auto const which = take_unsigned();
             now_.size        = static_cast<std::int32_t>(take_unsigned());
             return set_base(which);
         }
         case 0x0D: return set_base(take_unsigned());
         case 0x0E: now_.size = static_cast<std::int32_t>(take_unsigned()); return true;
-        case 0x0F: // def_cfa_expression
+        case 0x0F: // DW_CFA_def_cfa_expression
             skip_augmentation();
             now_.from = frame_rule::base::unknown;
             return true;
-        case 0x10:   // expression
-        case 0x16: { // val_expression
+        case 0x10:   // DW_CFA_expression: an expression gives the register's place
+        case 0x16: { // DW_CFA_val_expression: an expression gives its value
             auto const which = take_unsigned();
             skip_augmentation();
             return which != reg_rbp && which != reg_return;
         }
-        case 0x2E: static_cast<void>(take_unsigned()); return true; // GNU_args_size
+        case 0x2E: static_cast<void>(take_unsigned()); return true; // DW_CFA_GNU_args_size
         default: return false;
         }
     }
@@ -239,16 +240,17 @@ private:
         return which != reg_return;
     }
 
-    std::size_t         offset_; ///< of the call in the function
+    std::size_t         offset_; ///< offset of the call in the function
     std::uint8_t const* at_           = nullptr;
     std::uint64_t       code_factor_  = 1;
     std::int64_t        data_factor_  = 1;
     std::size_t         pointer_size_ = 8;
-    std::uint64_t       place_        = 0; ///< offset of the instruction that the rule holds for
-    frame_rule          now_{};
-    frame_rule          first_{}; ///< the rule at the begin of the function
-    frame_rule          stack_[deepest]{};
-    std::size_t         depth_ = 0;
+    /// Offset in the function from which on `now_` is the rule: the sum of the advances so far.
+    std::uint64_t place_ = 0;
+    frame_rule    now_{};
+    frame_rule    first_{}; ///< the rule at the begin of the function
+    frame_rule    stack_[deepest]{};
+    std::size_t   depth_ = 0;
 };
 
 inline frame_rule frame_rule::of(void const* return_address) noexcept {

@@ -176,8 +176,8 @@ private:
             void const* address = nullptr;
             frame_rule  is{};
         } rules[sets][ways];
-        /// Number of times that a new rule was stored, perhaps in place of another one. The next
-        /// new rule is stored in its set of `ways` rules at this number modulo `ways`.
+        /// Number of rules stored so far, in all sets. A new rule is stored at the index
+        /// `turn % ways` of the set that its address selects, in place of the rule that is there.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
         std::uintptr_t end    = 0; ///< the address behind the thread's stack

@@ -109,8 +109,9 @@ private:
         return each;
     }
 
-    /// Makes a tag with the next number. Returns null if there is no memory, if the path is too
-    /// long, or if there are `most` tags. The mutex must be held.
+    /// Makes the tag `name` (`n` characters) in the tag `outer`, with the next number. Returns null
+    /// if there is no host memory, if the path would be longer than `longest`, or if there are
+    /// `most` tags. The caller must hold `mutex`.
     [[nodiscard]] static tag_node* make(tag_node const* outer, std::uint64_t hash, char const* name,
                                         std::size_t n) noexcept {
         std::size_t const before = outer != nullptr ? std::strlen(outer->path) + 1 : 0;

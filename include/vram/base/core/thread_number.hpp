@@ -40,8 +40,9 @@ inline unsigned take_thread_number() noexcept {
     return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
 }
 
-/// Thread-local owner of a thread's number: its destructor, at the end of the thread, makes the
-/// number available to other threads.
+/// Owns the number of a thread, as a thread-local object. At the end of the thread, the destructor
+/// makes the number available to other threads, unless threads share it (numbers from
+/// `most_thread_numbers` on).
 class thread_number_holder {
 public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}

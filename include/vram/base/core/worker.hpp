@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A host thread, for platforms that run in real time. The destructor and the assignment wait for
-/// the end of the thread; the owner must make the callable return before that, for example by a
-/// stop token.
+/// A host thread, for platforms that run in real time. The destructor and the assignment wait until
+/// the callable has returned; the owner must make the callable return before that, for example by a
+/// stop token. A thread that destroys its own `worker` is detached instead.
 ///
 ///     worker w{device, [&] { ... }};
 ///
