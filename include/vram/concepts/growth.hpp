@@ -22,9 +22,10 @@ struct growth_request {
 };
 
 /// A function object that returns the size of a pool's next chunk, at least `needed` of the
-/// request. The pool requests that size from its upstream first; if the upstream refuses, it
-/// requests smaller sizes, down to `needed`. If `P::asks_device` is true, the pool sets
-/// `device_free` before each call, which costs a call to the platform.
+/// request. The pool requests that size from its upstream, or less if the pool's limit has less
+/// room. If the upstream refuses, the pool requests smaller sizes, down to `needed`. If
+/// `P::asks_device` is true, the pool sets `device_free` before each call, which costs a call to
+/// the platform.
 template <class P>
 concept growth = requires(P const& policy, growth_request const& request) {
     { policy(request) } -> std::same_as<std::size_t>;

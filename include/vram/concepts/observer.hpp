@@ -56,7 +56,7 @@ template <class Stream>
 struct memory_event {
     /// The kind of the event.
     memory_event_kind kind{};
-    /// Name of the resource, such as "pool", or text of a mark.
+    /// Name of the resource's class, such as "pool". For the event `marked`, the text of the mark.
     char const* name = "";
     /// Address that identifies the resource until it is moved.
     void const* resource = nullptr;

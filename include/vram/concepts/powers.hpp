@@ -127,7 +127,8 @@ template <class R>
 template <class R>
 concept perhaps_located = requires(R const& r) { *r.device(); };
 
-/// Returns the device of `r`, or the current device if `r` has no `device()`.
+/// Returns the device of `r`. Returns the current device if `r` has no `device()`, or is a handle
+/// of a resource that has none.
 template <class R>
 [[nodiscard]] auto device_of_resource(R const& r) {
     if constexpr (located_resource<R>) {

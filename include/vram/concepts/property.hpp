@@ -52,7 +52,8 @@ template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
 
-/// Two property types with the same name, in one namespace or in two.
+/// Two property types that are both named `device_accessible`, or both `host_accessible`, in any
+/// namespaces.
 template <class P, class Q>
 concept same_property =
     (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||

@@ -11,7 +11,7 @@
 
 namespace vram {
 
-/// A refused allocation, as it is passed to a retry policy.
+/// Describes a refused allocation to a retry policy, which is called after each refusal.
 struct failed_attempt {
     std::size_t bytes = 0; ///< the requested size
     /// Requested alignment.

@@ -62,7 +62,7 @@ public:
         detail::refuse_order<R>();
     }
 
-    /// Borrows the resource of `borrowed`. The resource must outlive this handle.
+    /// Borrows the resource of `borrowed`, which must outlive this handle and its copies.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}

@@ -71,8 +71,8 @@ public:
         expects(host.size() == size(), "array: the source of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
-    /// Enqueues a copy of the array into `host`, which must be as long as the array. The host may
-    /// read `host` once the copy is complete.
+    /// Enqueues a copy of the array into `host`, on the array's stream. `host` must be as long as
+    /// the array. The host may read `host` once the copy is complete.
     void copy_to(std::span<Element> host, call_site at = call_site::current()) const {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(host.size() == size(), "array: the target of a copy must be as long as the array");

@@ -30,9 +30,10 @@ namespace vram {
 ///
 /// Failure   Throws exceptions of the resource and of the platform's copy, and changes nothing.
 /// Threads   One thread at a time.
-/// Streams   The memory is allocated, copied and freed on the buffer's stream. The caller orders
-///           work on other streams before that; `set_stream` and `destroy` only change the stream.
-///           A `cuda_stream` or `sim_stream` may be destroyed before the buffer.
+/// Streams   The memory is allocated, copied and freed on the buffer's stream. If other streams use
+///           the memory, the caller must order the buffer's stream after that work before a copy
+///           and before the free. `set_stream` and `destroy` only change the stream. A
+///           `cuda_stream` or `sim_stream` may be destroyed before the buffer.
 /// Cost      One allocation and one free. `resize` within the capacity costs nothing.
 template <class R>
 class buffer {

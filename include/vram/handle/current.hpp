@@ -100,7 +100,8 @@ private:
         device const where;
         slot* const  next;
         resource     standard; ///< the default resource of the device
-        /// The current resource of the device, written with the mutex locked.
+        /// The current resource of the device. It is changed with the mutex locked; threads without
+        /// the mutex read `target` and `calls` instead.
         resource owner;
 
         // The addresses of the current resource and of its functions, for reading without the mutex
@@ -162,7 +163,8 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        // After `forget`, the slot is empty, and `made` makes a new default resource.
+        // If the device has no slot, or its slot is empty after `forget`, `made` makes the default
+        // resource.
         return there ? *found : made(d);
     }
     /// Returns the slot of the device `d`, after making its default resource if there is none.

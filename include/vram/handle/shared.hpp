@@ -177,7 +177,7 @@ public:
         get().raise_peaks(before);
     }
 
-    /// Returns the observer of the resource.
+    /// Returns the observer that is notified of the resource's events.
     [[nodiscard]] decltype(auto) observer() const
         requires observed_resource<R>
     {

@@ -187,8 +187,9 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // `notify` asks the observer again, because some observers want events as soon as
-                // there is a chunk, and `get` may have added the first one.
+                // The observer skips the event now, but `get` may add the first chunk of the
+                // resource, and some observers want events from the first chunk on. So `notify`
+                // calls `skips` again.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;

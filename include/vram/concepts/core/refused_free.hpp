@@ -54,7 +54,7 @@ struct refused_free {
         if constexpr (collects_refusals<Platform>) { Platform::refused(what); }
     }
 
-    /// Makes the error a double free: the address lies in free memory of the resource.
+    /// Sets the kind of the error to double free, for an address in free memory of the resource.
     refused_free& found_free() noexcept {
         what.kind = error_kind::double_free;
         return *this;

@@ -50,8 +50,9 @@ struct find_stream_hold<Platform> {
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold on the stream `s`, which the calling thread uses: as long as it exists, the
-/// handle stays valid. The hold is empty if the platform does not learn of the end of the stream.
+/// Returns a hold on the stream `s`: the handle stays valid as long as the hold exists. The caller
+/// must ensure that the stream exists during the call. The hold is empty if vram is not notified of
+/// the end of the stream, for example of a raw `cudaStream_t`.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

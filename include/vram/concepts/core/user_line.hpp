@@ -96,8 +96,10 @@ private:
     part_call call_;
 };
 
-/// While this object exists, the thread runs code of the program that vram called, such as the
-/// source of a loader: reports about its calls of the platform name their own lines.
+/// While this object exists, the thread runs a function of the program that vram called, such as
+/// the source of a loader. A report about a platform call in that function names the line of the
+/// call there, not the line that called vram. The object does nothing unless `P` is
+/// `knows_callers`.
 template <class P>
 class [[maybe_unused]] user_code {
 public:
@@ -117,8 +119,9 @@ private:
     part_call const* outer_;
 };
 
-/// Stores a line of the program for later calls, on a platform that names lines in reports. The
-/// default constructor stores the line from which the program called vram now.
+/// Stores a line of the program, so that reports about later calls of the platform can name the
+/// line. The default constructor stores the line that made the present call of vram. Unless `P` is
+/// `knows_callers`, nothing is stored, and `at()` is an unknown line.
 template <class P>
 class remembered_line {
 public:

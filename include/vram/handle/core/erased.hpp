@@ -71,13 +71,14 @@ public:
         if (calls_->owns == nullptr) { return {}; }
         return calls_->owns(target_, p);
     }
-    /// Returns the resource's figures, or nothing if it has no `usage`.
+    /// Returns the figures of the resource; nothing (an empty optional) if it has no `usage`.
     [[nodiscard]] std::optional<memory_usage> usage() const {
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
     }
-    /// Returns unused memory of the resource to its upstream until at most `keep` unused bytes
-    /// remain. Returns the number of bytes returned; 0 if the resource has no `trim`.
+    /// Makes the resource return unused memory to its upstream until at most `keep` unused bytes
+    /// remain; a pool returns whole chunks without live blocks, so more may remain. Returns the
+    /// number of bytes returned; 0 if the resource has no `trim`.
     std::size_t trim(std::size_t keep = 0) const {
         return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
     }
@@ -116,8 +117,8 @@ public:
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// Sets the peaks to the present values. Returns the figures from before, or nothing if the
-    /// resource has no `reset_peaks`.
+    /// Sets the peaks of the resource to its present figures. Returns the figures from before. If
+    /// the resource has no `reset_peaks`, returns nothing (an empty optional).
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);
