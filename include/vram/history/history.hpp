@@ -89,7 +89,7 @@ public:
         }
     }
 
-    /// Returns a copy of the kept events, in order of time.
+    /// Returns a copy of the kept events, in order of time, and of the list of present chunks.
     [[nodiscard]] history_record record() const { return state_->record(); }
 
     /// Returns the number of events since the construction, including overwritten ones.

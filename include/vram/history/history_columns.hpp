@@ -109,7 +109,7 @@ private:
     }
 
     history_record const& from_;
-    /// Number of low bits that are zero in all addresses.
+    /// Number of low bits that are zero in the addresses of all events; the file omits these bits.
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
@@ -119,7 +119,8 @@ private:
     std::string contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
-    /// For each address, the size in bytes of the last event there.
+    /// For each address, the bytes of the last event there. If the next event there has as many
+    /// bytes, the file has a 0 instead of their number.
     std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 

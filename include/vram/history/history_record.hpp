@@ -40,7 +40,8 @@ struct history_record {
         std::int64_t  time     = 0; ///< nanoseconds since 1970
         std::uint64_t memory   = 0; ///< address of the block or chunk
         std::uint64_t bytes    = 0; ///< requested size of the block, or size of the chunk
-        std::uint64_t stream   = 0; ///< handle or id of the stream
+        /// Handle or id of the stream; 0 without a stream, and for a default stream of CUDA.
+        std::uint64_t stream = 0;
 
         friend bool operator==(event const&, event const&) = default;
     };
@@ -48,7 +49,7 @@ struct history_record {
     /// A line of the program in a `history_record`.
     struct site {
         std::string file;     ///< empty if the line is unknown
-        std::string function; ///< empty if the function is unknown
+        std::string function; ///< function that contains the line; empty if unknown
         unsigned    line = 0; ///< 0 if the line is unknown
 
         friend bool operator==(site const&, site const&) = default;
@@ -88,8 +89,8 @@ struct history_record {
 };
 
 namespace detail {
-/// Largest value of `history_record::device`. The format of PyTorch's viewer has a list with an
-/// entry for each device up to it.
+/// Largest value of `history_record::device`. PyTorch's memory viewer requires a list entry for
+/// each device number from 0 on, so a larger number would make files large.
 inline constexpr std::uint32_t largest_history_device = 4095;
 } // namespace detail
 

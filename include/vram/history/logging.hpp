@@ -27,7 +27,7 @@
 
 namespace vram {
 
-/// Options of `logging`.
+/// Options of `logging`: the size limit of a file, and the number of older files that are kept.
 ///
 ///     logging_options const rotating{.most_bytes = 1_GiB, .older_files = 3};
 ///     logging               mr{pool{cuda_resource{}}, "run.csv", rotating};
@@ -138,7 +138,8 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the number of lines that could not be written.
+    /// Returns the number of lines since the construction that are in no file, because a write
+    /// failed.
     [[nodiscard]] std::uint64_t lost() const noexcept { return file_->lost(); }
 
 private:

@@ -71,7 +71,7 @@ public:
         if (calls_->owns == nullptr) { return {}; }
         return calls_->owns(target_, p);
     }
-    /// Returns the figures of the resource; nothing (an empty optional) if it has no `usage`.
+    /// Returns the figures of the resource, or an empty optional if the resource has no `usage`.
     [[nodiscard]] std::optional<memory_usage> usage() const {
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
@@ -118,7 +118,7 @@ public:
         return calls_->free_memory(target_);
     }
     /// Sets the peaks of the resource to its present figures. Returns the figures from before. If
-    /// the resource has no `reset_peaks`, returns nothing (an empty optional).
+    /// the resource has no `reset_peaks`, returns an empty optional.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);

@@ -40,7 +40,8 @@ public:
     struct block {
         std::uint64_t memory = 0;
         std::uint64_t bytes  = 0;
-        /// Index of the event that allocated the block, or freed it if `pending`.
+        /// Index in `history_record::events` of the event that allocated the block; if `pending`,
+        /// of the event that freed it.
         std::uint32_t event = 0;
         /// True if the block is freed, but a stream may still use it.
         bool pending = false;
@@ -100,7 +101,8 @@ private:
         std::uint64_t bytes;
         std::uint32_t resource;
         std::uint64_t removed = 0; ///< bytes of parts of the segment that were removed
-        /// Step that added the segment; `first_step` if it is older than the record.
+        /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
+        /// older than the record.
         std::size_t step = first_step;
         std::size_t last = 0; ///< step that last added to the segment; 0 if none
     };
@@ -254,7 +256,9 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        if (above != live_.begin()) { // a block of another resource may contain the chunk
+        // If a live block of another resource contains the chunk, the segment stands for the block:
+        // the block is not listed, and the step of its allocation is skipped.
+        if (above != live_.begin()) {
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
                 steps_[held->second.step].what = action::none;

@@ -39,7 +39,7 @@ class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
         std::string const beginning = path_ + "." + std::to_string(::getpid()) + "-";
-        do { // A file of this name may be left of an earlier process with the same id.
+        do { // an ended process with this id may have left a file of this name
             part_ = beginning + std::to_string(files_.fetch_add(1)) + ".part";
             file_ = std::fopen(part_.c_str(), "wbx");
         } while (file_ == nullptr && errno == EEXIST);
@@ -120,7 +120,7 @@ private:
             {errno != 0 ? errno : EIO, std::generic_category()}, path_, written_, wanted, done};
     }
 
-    static inline constinit std::atomic<unsigned> files_{0}; ///< number of ".part" files
+    static inline constinit std::atomic<unsigned> files_{0}; ///< number of the next ".part" file
 
     std::string       path_;
     std::string       part_;

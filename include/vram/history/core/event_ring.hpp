@@ -60,7 +60,7 @@ public:
         }
     }
 
-    /// Returns true if the thread with this number stores its records without a lock or a search.
+    /// Returns true if `append` needs neither a lock nor a search for the thread with this number.
     [[nodiscard]] static constexpr bool has_own_place(unsigned number) noexcept {
         return number < most_first;
     }
@@ -111,7 +111,8 @@ public:
     [[nodiscard]] std::uint64_t overwritten() const noexcept {
         return overwritten_.load(std::memory_order_relaxed);
     }
-    /// Returns the number of calls of `append`.
+    /// Returns the number of records appended so far, including those that were overwritten, and
+    /// those for which there was no host memory.
     [[nodiscard]] std::uint64_t appended() const noexcept {
         std::uint64_t sum = overwritten();
         for (page const& each : pages_) {
@@ -133,8 +134,8 @@ private:
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
     };
-    /// For one thread number: the place of the next record of the thread that has the number. It
-    /// needs no lock, because only one thread at a time has a number below `most_thread_numbers`.
+    /// The write position for the records of one thread number. Needs no lock: a number below
+    /// `most_thread_numbers` belongs to one thread at a time.
     struct alignas(64) writer {
         word*         at   = nullptr;
         page*         into = nullptr;
@@ -197,7 +198,8 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // A reader that sees a word of the page's new use also sees the new value of `lap`.
+        // The words of new records are stored later than `lap`, and with release order. So a reader
+        // that sees such a word also sees the new `lap`, and discards its copy of the page.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;
@@ -219,8 +221,8 @@ private:
     std::vector<page>          pages_;
     std::mutex                 turn_;
     std::size_t                used_   = 0;       ///< pages that writers got; guarded by `turn_`
-    page*                      oldest_ = nullptr; ///< first full page; guarded by `turn_`
-    page*                      newest_ = nullptr; ///< last full page; guarded by `turn_`
+    page*                      oldest_ = nullptr; ///< page to overwrite next; guarded by `turn_`
+    page*                      newest_ = nullptr; ///< newest full page; guarded by `turn_`
     std::atomic<std::uint64_t> horizon_{0};
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];

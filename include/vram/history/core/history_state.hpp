@@ -90,9 +90,12 @@ struct history_file {
     }
 };
 
-/// The part of a `history` that its triggers share with it.
+/// The stored events and the chunks of a `history`. The copies of the `history` share this object
+/// with each `history_trigger`, which writes it to a file after a refusal, on a signal or at the
+/// end of the process.
 ///
-/// Failure   `append` and `append_rare` never throw. `record` throws `std::bad_alloc`.
+/// Failure   `append` and `append_rare` never throw. The constructor, `record` and
+///           `write_on_refusal` throw `std::bad_alloc`.
 /// Threads   Any thread may call any function.
 class history_state {
 public:

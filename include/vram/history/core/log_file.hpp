@@ -29,10 +29,11 @@
 namespace vram {
 namespace detail {
 
-/// Appends lines to a file through a mapped part of it: what was appended stays, also if the
-/// process is killed. The part that is not written yet consists of empty lines, which `close` and
-/// the destructor cut off. If a file would exceed `most_bytes`, it is renamed to PATH.1, the file
-/// before it to PATH.2, and so on up to `older_files`, and a new one begins.
+/// Appends lines to a file through a mapping of a part of the file, so that a line stays in the
+/// file even if the process is killed after `append`. The mapped part without lines consists of
+/// empty lines, which the destructor cuts off. If a file would exceed `most_bytes`, it is renamed
+/// to PATH.1, the file before it to PATH.2, and so on up to `older_files`, and a new one begins; if
+/// `older_files` is 0, the file is emptied instead.
 ///
 ///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
 ///     log.append("1,12:00\n");
@@ -41,7 +42,7 @@ namespace detail {
 ///           process has the file open (`EBUSY`). `append` never throws: the first error is
 ///           reported to the error sink, and further lines are discarded and counted. If another
 ///           program shortens the file, the process receives SIGBUS.
-/// Threads   Any thread may append. A process that was forked must not.
+/// Threads   Any thread may append, but not in a forked child process.
 /// Cost      `append`: a lock and a copy; for a pipe or a device, a call of the system. For files
 ///           such a call for each mebibyte.
 class log_file {
@@ -103,8 +104,9 @@ private:
             throw;
         }
     }
-    /// Empties the file. If another log has it open, throws: an access to a mapped page that a file
-    /// no longer has would end the process. File systems without locks are not checked.
+    /// Empties the file. Throws `file_error` if another `log_file` has the file open, and so maps a
+    /// part of it: an access to mapped pages behind the end of the file would end the process. On
+    /// file systems without locks, other logs are not detected.
     void empty() {
         int why = 0;
         if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -198,7 +200,7 @@ private:
     lock        lock_;
     int         file_      = -1;
     bool        direct_    = false;   ///< true for a pipe or a device
-    char*       part_      = nullptr; ///< the mapped part
+    char*       part_      = nullptr; ///< the mapped part; null if no part is mapped
     std::size_t mapped_at_ = nowhere; ///< offset of the mapped part in the file
     /// Bytes of header and lines in the file. `close` cuts off the rest of the mapped part.
     std::size_t                size_ = 0;

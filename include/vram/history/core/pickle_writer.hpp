@@ -18,8 +18,9 @@ namespace vram {
 namespace detail {
 
 /// Writes one value in pickle's protocol 2, with the opcodes that PyTorch's memory viewer knows.
-/// Lists are written in pieces of 1000 elements: the viewer passes each piece to a function as
-/// arguments. Strings, and what `shared` writes, are stored once and referred to later.
+/// Lists are written in pieces of 1000 elements, because the viewer passes the elements of a piece
+/// as arguments of one function call. Strings, and the values that `shared` writes, are stored once
+/// and referred to later.
 ///
 ///     pickle_writer to{file};
 ///     to.list([&] { to.item([&] { to.number(1); }); });

@@ -24,12 +24,13 @@
 namespace vram {
 namespace detail {
 
-/// Calls functions for signals. The handler of a signal may call almost nothing, so it wakes a
-/// thread, which calls them. If the signal ends a process without a handler (SIGTERM, SIGSEGV,
-/// SIGHUP, ...), the handler waits for the thread for at most ten seconds. Then it calls the
-/// handler that was installed before; if there was none, it raises the signal again without a
-/// handler. SIGUSR1, SIGUSR2 and real-time signals do not end the process. In a forked process the
-/// thread does not exist, and only the handler that was installed before is called.
+/// Calls functions when the process receives a signal. A signal handler may call almost nothing, so
+/// the handler of this class wakes a thread, which calls the functions. If the default action of
+/// the signal ends the process (SIGTERM, SIGSEGV, SIGHUP, ...), the handler waits for the thread,
+/// for at most ten seconds. Then it calls the handler that was installed before. If there was none,
+/// and the signal was not ignored, it restores the default action and raises the signal again. For
+/// SIGUSR1, SIGUSR2 and real-time signals it neither waits nor raises the signal. In a forked
+/// process the thread does not exist, and only the handler that was installed before is called.
 ///
 /// Failure   `add` throws `std::system_error` if the signal has no handler (SIGKILL), and
 ///           `std::bad_alloc`.

@@ -14,7 +14,7 @@ namespace detail {
 /// One step of a `block_story`: a change of a block or of a segment (a chunk), or another event.
 struct story_step {
     enum class action : unsigned char {
-        none, ///< a step to be skipped
+        none, ///< no change, to be skipped, such as a free that was refused
         allocated,
         freed,          ///< a free of a block, if no event `free_completed` follows
         free_requested, ///< a free after which a stream may still use the block
