@@ -107,9 +107,9 @@ struct copied_by_cccl {
 };
 #endif
 
-/// For CCCL 3.2 and 3.3: `Handle`, but `allocate_sync` and `deallocate_sync` have no parameter for
-/// the line of the call. These versions take the addresses of the two functions. For other versions
-/// of CCCL, `Handle` itself.
+/// The type of a handle for CCCL. CCCL 3.2 and 3.3 take the addresses of `allocate_sync` and
+/// `deallocate_sync`, so for these versions the two functions have no parameter for the line of the
+/// call. For other versions of CCCL, the type is `Handle` itself.
 #if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
 template <class Handle>
 class addressable : public Handle {
@@ -336,7 +336,8 @@ public:
     explicit mr_handle(Handle handle) noexcept : detail::addressable<Handle>{std::move(handle)} {}
 };
 
-/// Returns a view of `stack` for CCCL and RMM; the stack must outlive it.
+/// Returns a view of `stack` as a resource of CCCL and RMM. The stack must outlive the view and its
+/// copies.
 template <resource R>
     requires(!std::copyable<R>)
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {

@@ -210,8 +210,8 @@ private:
         return users;
     }
 
-    /// Frees a block after the work of all its streams. If all of them are in the same capture, the
-    /// free belongs to it. Returns false if the block must be kept, because a graph may use it.
+    /// Frees the block of `late` after the work of its streams; if one capture has them all, in the
+    /// capture. Returns false, without a free, if a graph may use the block.
     [[nodiscard]] static bool free_now(part& here, late_free const& late) {
         try {
             if (captured(late)) { return free_in_capture(here, late); }

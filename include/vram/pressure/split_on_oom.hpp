@@ -91,7 +91,9 @@ private:
         return false;
     }
 
-    /// Returns half of a piece as a multiple of `granule`, but at least `least`.
+    /// Returns the number of items for the next attempt after a call of the work with `piece` items
+    /// has failed: half of `piece`, rounded down to a multiple of `granule`, but at least
+    /// `split_options::least`, rounded up to a multiple of `granule`.
     [[nodiscard]] std::size_t half(std::size_t piece) const noexcept {
         std::size_t const least = granules(detail::larger_of<std::size_t>(options_.least, 1));
         std::size_t const lower = piece / 2 - piece / 2 % options_.granule;

@@ -16,7 +16,8 @@ namespace vram {
 struct virtual_options {
     /// Bytes of addresses to reserve. 0 means four times the memory of the device.
     std::size_t reserve = 0;
-    /// Bytes of one piece of physical memory, rounded up to the granularity of the device.
+    /// Bytes of one piece of physical memory, rounded up to the granularity of the device; 0 means
+    /// the granularity.
     std::size_t handle_size = 2_MiB;
     /// When a block is freed, up to this many bytes of physical memory stay with the resource for
     /// the next block; at least `handle_size`, or 0.

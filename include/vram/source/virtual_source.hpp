@@ -140,11 +140,11 @@ public:
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
-    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Takes the physical memory from
-    /// the pages that it no longer occupies, as `drop` does. Returns the number of bytes taken.
+    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Pages behind the new end lose
+    /// their memory; up to `keep_` pages of it stay for later blocks. Returns the bytes taken.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
-        if (less >= bytes) { // a block must keep at least one byte
+        if (less >= bytes) { // refused: a block keeps at least one byte
             report_error({.kind        = error_kind::wrong_size,
                           .pointer     = p,
                           .bytes       = less,
@@ -192,8 +192,8 @@ public:
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
     /// Moves the physical memory of the pages that lie entirely in [from, from + n) to the pages
-    /// without memory that overlap [to, to + m), in order, until one range is exhausted. A page
-    /// that cannot be mapped gets no memory. Returns the bytes moved.
+    /// without memory that overlap [to, to + m), in order, until one range is exhausted or a page
+    /// cannot be mapped. Returns the bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -369,8 +369,8 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// Throws `out_of_memory` with the numbers of this resource and those of the device in `found`,
-    /// which are zeros unless the device refused.
+    /// Throws `out_of_memory` with `found`, which has the device's numbers if the device refused,
+    /// else zeros. Sets the numbers of the request and of this resource in `found`.
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;

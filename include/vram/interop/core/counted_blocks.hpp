@@ -137,7 +137,9 @@ private:
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
         node*         next  = nullptr; ///< the next node of the area, or the next unused node
-        node**        from  = nullptr; ///< the pointer to this node in the list of the area
+        /// The address of the pointer to this node, through which `unlink` removes the node from
+        /// the list of its area: that of `area::first`, or of `next` in the node before.
+        node** from = nullptr;
 
         void unlink() const noexcept {
             *from = next;
@@ -148,7 +150,7 @@ private:
     struct area {
         std::uint64_t number = 0;
         node*         first  = nullptr;
-        area*         next   = nullptr; ///< in `end_areas`: the next area that is visited
+        area*         next   = nullptr; ///< the next area that `end_areas` visits; unused otherwise
 
         void link(node* n) noexcept {
             n->next = first;
@@ -178,8 +180,8 @@ private:
             }
             return *found;
         }
-        /// Stores that the block `n` was freed with its size. Removes the record of the block that
-        /// was freed 32 frees earlier.
+        /// Adds the block `n` to the ring of the last 32 freed blocks, after a free that passed the
+        /// size of the block. Removes the record of the block that was freed 32 frees earlier.
         void note_free(node* n) noexcept {
             if (node* const old = recent[oldest]) {
                 blocks.erase(old->at);

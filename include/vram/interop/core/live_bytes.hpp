@@ -66,7 +66,8 @@ private:
         std::atomic<std::int64_t> room{0};
     };
 
-    /// Takes up to `most` bytes of a room. Returns how many.
+    /// Takes up to `most` bytes of `room` (bytes by which one thread may raise the live bytes).
+    /// Returns the number of bytes taken: 0 if there are none, or if the room is closed (negative).
     [[nodiscard, gnu::always_inline]] static std::int64_t take(std::atomic<std::int64_t>& room,
                                                                std::int64_t most) noexcept {
         std::int64_t now  = room.load(std::memory_order_relaxed);
@@ -82,9 +83,11 @@ private:
         for_each(used, [&](shard& each) { lacking -= take(each.room, lacking); });
         if (lacking != 0) { raise(lacking); }
     }
-    /// Takes `lacking` bytes of room from all threads, and raises the peak by those that no thread
-    /// has. Closes all rooms first: otherwise a thread could free into a room that this thread has
-    /// visited and then allocate from one that it has not, and the peak would become too high.
+    /// Called if all threads together have too little room (bytes by which a thread may raise the
+    /// live bytes) for `lacking` more live bytes. Takes the room that they have by now, and raises
+    /// the peak by the rest. Closes all rooms first: otherwise a thread could free into a room that
+    /// this thread has visited and then allocate from one that it has not, and the peak would
+    /// become too high.
     void raise(std::int64_t lacking) noexcept {
         std::lock_guard const held{mutex_};
         std::uint32_t const   used = used_.load();

@@ -43,8 +43,9 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds to the live and to the reserved bytes. Passes them to the NVTX tool, unless both differ
-    /// by less than `step_` bytes from the values that the tool has.
+    /// Adds `live` and `reserved` to the counters. Then passes the counters to the NVTX tool,
+    /// unless both differ by less than `step_` bytes from the values that the tool has. If another
+    /// thread is passing values, this thread leaves its change to that thread.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         if (live > 0) { live_.add(live); }
         if (live < 0) { live_.sub(-live); }
@@ -105,8 +106,9 @@ private:
         state expected = state::idle;
         return state_.compare_exchange_strong(expected, state::sampling);
     }
-    /// Passes the values to the tool. Returns false if another thread has left its change to this
-    /// one; otherwise this thread does not sample any more.
+    /// Passes the values to the tool. Called by the one thread that samples (passes values).
+    /// Returns true if no thread samples any more. Returns false if another thread has left its
+    /// change to this thread, which must then call `publish_again`.
     [[nodiscard, gnu::always_inline]] bool sample() noexcept {
         values const v = now();
         sampled_live_.store(v.live, std::memory_order_relaxed);

@@ -78,8 +78,9 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// Passes the live, reserved and peak bytes that have changed to the NVTX tool: those of the
-    /// resources, and those of each tag.
+    /// Passes the live, reserved and peak bytes to the NVTX tool, for each account (of the
+    /// resources of this name, or of a tag) whose live or reserved bytes differ from the values
+    /// that the tool has.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {

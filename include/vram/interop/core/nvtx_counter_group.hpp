@@ -44,9 +44,9 @@ public:
         friend bool operator==(values const&, values const&) = default;
     };
 
-    /// Registers a group with the tool, unless there is one with this name and description that is
-    /// not used. Returns a group without effect if there is no tool, or if the tool has no
-    /// counters.
+    /// Returns a counter group with this name and description: an unused one if there is one, or
+    /// else a new one, which is registered with the tool. Returns a group without effect if there
+    /// is no tool, or if the tool has no counters.
     [[nodiscard]] static nvtx_counter_group add(std::string name, std::string description) {
         nvtx_counter_group    made;
         std::lock_guard const held{nvtx_registration};

@@ -65,8 +65,10 @@ public:
             from = end;
         }
     }
-    /// Called before a chunk is added that was allocated in or outside of a capture. Removes the
-    /// heaps that overlap it if captures have removed their chunks.
+    /// Called before a chunk [from, to) is added; `captured` means that a capture allocated the
+    /// chunk. Removes the heaps (memory that the tool checks) in the range whose chunks captures
+    /// have removed. Unless `captured`, CUDA has freed that memory and the tool has removed the
+    /// heaps, so that only the records are erased.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
@@ -87,8 +89,8 @@ public:
             if (h->second.ended == ended) { drop_heap(h); }
         });
     }
-    /// Marks the heaps in a range as memory of a captured graph: they stay until `drop_all(true)`
-    /// or `replace_ended`.
+    /// Marks the heaps (registered chunks) in [from, to) as memory of a captured graph, after a
+    /// capture has removed their chunks: the heaps stay until `drop_all(true)` or `replace_ended`.
     void keep_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
@@ -150,8 +152,9 @@ public:
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }
-    /// Removes the records and the regions of the blocks that overlap [from, to), and the regions
-    /// of freed memory there that were kept for captured graphs.
+    /// Ends the use of the blocks that overlap [from, to): removes their records, and their regions
+    /// (memory that may be used) at the tool. Also removes the regions there of freed memory that
+    /// was kept for captured graphs.
     void end_blocks(address from, address to) noexcept {
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });

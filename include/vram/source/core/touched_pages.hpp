@@ -33,15 +33,16 @@ struct touched_pages_options {
 
 /// Maps anonymous memory (memory without a file) and writes to each page. The system zeroes a page
 /// when it is first accessed, which is most of the cost of obtaining memory. `map` makes these
-/// accesses before it returns, with several threads in parallel.
+/// accesses before it returns, with several threads in parallel. A mapping of 2 MiB or more starts
+/// at a multiple of 2 MiB.
 ///
 ///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   `map` returns null. Without huge pages or that NUMA node, the option is ignored.
+/// Failure   `map` returns null. If the system has no huge pages, or no NUMA node of that number,
+///           the option for it is ignored.
 /// Threads   Any thread may call.
-/// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
-///           at a multiple of 2 MiB.
+/// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one.
 class touched_pages {
 public:
     static constexpr std::size_t page      = 4096;
