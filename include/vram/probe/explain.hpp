@@ -102,7 +102,7 @@ private:
     return std::move(say).take();
 }
 
-/// Describes the numbers of a caught exception in sentences.
+/// Returns sentences that describe the numbers of a caught `out_of_memory`.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
 
 /// Returns the message of a reported error. `error_text` makes the message without an allocation.

@@ -90,12 +90,13 @@ public:
 
 private:
     struct heights {
-        std::size_t then;  ///< peak of the resource's live bytes at the start of the measurement
-        std::size_t since; ///< peak of the resource's live bytes at a later call of `usage()`
+        std::size_t then;  ///< peak of the resource's live bytes in the figures at the start
+        std::size_t since; ///< peak of the resource's live bytes in the later figures
     };
-    /// Returns two peaks of the resource's live bytes: that in the figures at the start, and that
-    /// in `after`. If the peaks were restarted in between, both count from the construction of the
-    /// resource instead.
+    /// Returns two peaks of the resource's live bytes: that of the figures at the start of the
+    /// measurement, and that of the later figures `after`. If the peaks were reset in between, they
+    /// cannot be compared: returns the highest live bytes since the construction of the resource
+    /// instead, or upper bounds of them.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};

@@ -17,16 +17,16 @@ namespace vram {
 /// The mistakes that `survives_oom` finds.
 enum class oom_fault : unsigned char {
     none,
-    leak,      ///< more bytes are live than after a run without a refusal
+    leak,      ///< with a refusal, more bytes are live after the run than without one
     swallowed, ///< the function returned another value than without a refusal
     /// The run after the one with a refusal, in which nothing is refused, throws or returns another
     /// value than a run before the refusal.
     damaged,
-    double_free,    ///< a block was freed twice
-    wrong_size,     ///< a block was freed with another size or alignment than allocated
-    error_reported, ///< an error was reported to the error sink
-    endless_retry,  ///< a run reaches `survives_oom_options::most_refusals` refusals
-    unsteady,       ///< two runs without a refusal differ, so that there is nothing to compare with
+    double_free,       ///< the tested code freed a block twice
+    wrong_size,        ///< a block was freed with another size or alignment than allocated
+    error_reported,    ///< the tested code caused an error that was reported to the error sink
+    endless_retry,     ///< `survives_oom_options::most_refusals` refusals did not end a run
+    unsteady,          ///< two runs without a refusal differ, so no other run can be compared
     too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
 };
 

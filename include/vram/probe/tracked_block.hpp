@@ -24,7 +24,8 @@ struct tracked_block {
     std::size_t alignment = 0;       ///< the requested alignment
     memory_tag  owner{};             ///< the tag of the scope that allocated the block
     call_site   at{};                ///< the line of the allocation, if it is known
-    /// The stream of the allocation; empty if there was none, or if it was destroyed.
+    /// The stream of the allocation; empty if the allocation had no stream, or if the stream is
+    /// known to be destroyed.
     stream_name              stream{};
     unsigned                 thread = 0; ///< number of the thread that allocated the block
     std::chrono::nanoseconds age{};      ///< time since the allocation

@@ -177,8 +177,9 @@ public:
     /// for all others. Returns the number of live blocks. The destructor calls this function if
     /// `tracking_options::report_leaks` is true.
     std::size_t report_leaks() const noexcept { return books_->report_leaks(); }
-    /// Removes the records of all blocks. For an upstream that frees blocks without `deallocate`,
-    /// as `monotonic::reset()` does.
+    /// Removes the records of all blocks, as if they were freed, without calls of the upstream. The
+    /// caller calls this function after the upstream has freed all blocks without `deallocate`, as
+    /// `monotonic::reset()` does.
     void forget_blocks() { books_->forget(); }
 
     /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this

@@ -85,7 +85,7 @@ public:
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
 private:
-    /// A size that all later sizes exceed.
+    /// A stored size, with its step. The sizes of all later steps are larger.
     struct entry {
         std::uint64_t step;
         std::size_t   size;
@@ -155,8 +155,9 @@ private:
         }
         return first;
     }
-    /// Returns the entry at `step` or later that is farthest below the line from the size at `step`
-    /// to the last size.
+    /// Returns the index of the entry at `step` or later that is farthest below a straight line:
+    /// the line from the smallest size at `step` or later, drawn at `step`, to the last size. If no
+    /// entry is below the line, returns the index of the last entry.
     [[nodiscard]] std::size_t corner(std::uint64_t step) const noexcept {
         double       most = 0;
         std::size_t  best = entries_.size() - 1;

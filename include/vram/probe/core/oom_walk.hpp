@@ -110,7 +110,7 @@ private:
     };
     struct outcome {
         std::optional<value> got{};   ///< the value; empty if an exception was thrown
-        std::string          what{};  ///< text of the exception
+        std::string          what{};  ///< text of the exception that the tested code threw
         std::string          error{}; ///< text of the first reported error
     };
 

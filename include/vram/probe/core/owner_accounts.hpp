@@ -72,7 +72,7 @@ public:
         if (account.pending < -limit) { settle(account); }
     }
 
-    /// Calls `visit(account)` for each account, while holding its lock.
+    /// Calls `visit(account)` for each account, while holding the lock of the account.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (auto& each : accounts_) {
