@@ -57,7 +57,7 @@ struct stream_name {
     std::uint64_t id = 0; ///< id of the stream, unique in the process; 0 if not known
     /// Handle of the stream, such as a `cudaStream_t`; null if unknown, and for a default stream.
     void const* handle = nullptr;
-    /// True for a default stream, whose handle means another stream on another device or thread.
+    /// True for a default stream: on another device or thread, its handle means another stream.
     bool is_default = false;
 
     /// Returns true if any member is set.

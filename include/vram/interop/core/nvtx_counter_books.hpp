@@ -78,9 +78,9 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// Passes the live, reserved and peak bytes to the NVTX tool, for each account (of the
-    /// resources of this name, or of a tag) whose live or reserved bytes differ from the values
-    /// that the tool has.
+    /// For the account of the resources of this name and for the account of each tag: if the live
+    /// or reserved bytes differ from those that the NVTX tool has, passes the live, reserved and
+    /// peak bytes to the tool.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {

@@ -66,8 +66,8 @@ public:
         }
     }
     /// Called before a chunk [from, to) is added; `captured` means that a capture allocated the
-    /// chunk. Removes the heaps (memory that the tool checks) in the range whose chunks captures
-    /// have removed. Unless `captured`, CUDA has freed that memory and the tool has removed the
+    /// chunk. Removes the heaps (memory that the tool checks) in the range if captures have removed
+    /// their chunks. Unless `captured`, CUDA has freed that memory and the tool has removed the
     /// heaps, so that only the records are erased.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
