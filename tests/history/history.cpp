@@ -7,6 +7,7 @@
 #include <vram/base/tag.hpp>
 #include <vram/history/history_columns.hpp>
 #include <vram/history/read_history.hpp>
+#include <vram/layer/fallback.hpp>
 
 #include <doctest/doctest.h>
 
@@ -100,6 +101,25 @@ TEST_CASE("history: an observer that was moved from is still one") {
     decltype(memory) moved{std::move(memory)};
     memory.upstream().mark("late");
     CHECK(moved.observer().events() == 1);
+}
+
+TEST_CASE("history: copies in two upstreams store each event of a resource over both once") {
+    sim_node const node;
+    sim_stream     s;
+    history        log, other;
+    auto const     by = [](history to) { return observed{stream_ordered{sim_resource{}}, to}; };
+    {
+        pool memory{fallback{fallback{by(log), by(other)}, by(log)}};
+        memory.deallocate(s, memory.allocate(s, 1000), 1000);
+    }
+    for (history const& each : {log, other}) {
+        auto const record = each.record();
+        CHECK(events_of_kind(record, kind::allocated) == 1);
+        CHECK(events_of_kind(record, kind::freed) == 1);
+        CHECK(record.chunks.empty());
+    }
+    CHECK(log.shares_with(history{log}));
+    CHECK_FALSE(log.shares_with(other));
 }
 
 TEST_CASE("history: the last events are kept, and the others are counted") {

@@ -6,6 +6,8 @@
 #include "../laws/effort.hpp"
 #include "nvtx_pools.hpp"
 
+#include <vram/layer/fallback.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -59,6 +61,24 @@ TEST_CASE("nvtx_counters: the samples of every pool have its live, reserved and 
             CHECK(tool.wrong == std::vector<std::string>{});
         }
     });
+}
+
+TEST_CASE("nvtx_counters: copies in two upstreams count a pool over both once") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    sim_node const node{};
+    sim_stream     s;
+    nvtx_counters  seen;
+    auto const     part = [&] { return observed{stream_ordered{sim_resource{}}, seen}; };
+    {
+        pool        memory{fallback{part(), part()}};
+        void* const p = memory.allocate(s, 1000);
+        CHECK(tool.last("pool").live == 1000);
+        memory.deallocate(s, p, 1000);
+        CHECK(tool.last("pool").live == 0);
+    }
+    CHECK(tool.last("pool").reserved == 0);
+    CHECK(tool.wrong == std::vector<std::string>{});
 }
 
 TEST_CASE("nvtx_counters: reserved bytes are those of the pool, also of its tags") {

@@ -6,6 +6,8 @@
 #include "../laws/effort.hpp"
 #include "nvtx_pools.hpp"
 
+#include <vram/layer/fallback.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -73,6 +75,27 @@ TEST_CASE("nvtx_memory: the regions of every pool are its live blocks") {
             CHECK(tool.wrong == std::vector<std::string>{});
         }
     });
+}
+
+TEST_CASE("nvtx_memory: copies in two upstreams are notified once of a pool over both") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    sim_node const node{};
+    sim_stream     s;
+    nvtx_memory    seen;
+    auto const     part = [&] { return observed{stream_ordered{sim_resource{}}, seen}; };
+    {
+        pool        memory{fallback{part(), part()}};
+        void* const p     = memory.allocate(s, 1000);
+        auto const  calls = tool.calls;
+        CHECK(tool.heaps.size() == 1);
+        CHECK(tool.regions() == 1);
+        memory.deallocate(s, p, 1000);
+        CHECK(tool.calls == calls + 1);
+        CHECK(tool.regions() == 0);
+    }
+    CHECK(tool.heaps.empty());
+    CHECK(tool.wrong == std::vector<std::string>{});
 }
 
 TEST_CASE("nvtx_memory: each chunk of a pool is a heap") {

@@ -343,6 +343,43 @@ TEST_CASE("observed: two observers of a pair are notified both, one of both once
     CHECK(one.wrong == std::vector<std::string>{});
 }
 
+TEST_CASE("observed: an observer of nested pairs is notified once, at any place") {
+    sim_node const node;
+    device_log     log;
+    device_log     other;
+    sim_stream     s;
+    auto const     one = [&] { return seen_by(std::ref(log)); };
+    auto const     two = [&] { return seen_by(std::ref(other)); };
+    auto const     use = [&](auto mr) {
+        mr.deallocate(s, mr.allocate(s, 100), 100);
+        mr.deallocate(s, mr.allocate(s, 4_MiB), 4_MiB);
+    };
+    auto const once = [&](std::size_t of_log, std::size_t of_other) {
+        CHECK(log.count(kind::allocated) == 2 * of_log);
+        CHECK(other.count(kind::allocated) == 2 * of_other);
+        CHECK(log.wrong == std::vector<std::string>{});
+        CHECK(other.wrong == std::vector<std::string>{});
+        log.clear();
+        other.clear();
+    };
+    use(pool{fallback{fallback{one(), one()}, one()}});
+    once(1, 0);
+    use(pool{fallback{one(), fallback{one(), one()}}});
+    once(1, 0);
+    use(pool{fallback{fallback{one(), two()}, one()}});
+    once(1, 1);
+    use(pool{segregated{fallback{one(), two()}, segregated{two(), one(), 1_KiB}, 1_KiB}});
+    once(1, 1);
+    use(pool{fallback{fallback{two(), one()}, fallback{fallback{one(), one()}, one()}}});
+    once(1, 1);
+    use(arena{segregated{one(), segregated{one(), one(), 1_MiB}, 1_KiB}});
+    once(1, 0);
+    use(binned{fallback{fallback{pool{one()}, pool{one()}}, pool{one()}}});
+    CHECK(log.count(kind::allocated, "binned") == 2);
+    CHECK(log.count(kind::allocated, "pool") == 2); // a chunk and a large block
+    CHECK(log.wrong == std::vector<std::string>{});
+}
+
 TEST_CASE("observed: threads that allocate at the same time notify in order") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     device_log log;

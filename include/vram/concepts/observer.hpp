@@ -79,6 +79,11 @@ struct memory_event {
 /// order: `freed` arrives before the resource can allocate the memory again. If the observer has a
 /// function `forget_captures()`, the layer `observed` calls it before its own `forget_captures`
 /// returns memory of captured graphs.
+///
+/// A resource over two upstreams with observers (`fallback`, `segregated`) notifies both, but an
+/// object only once, even if both upstreams refer to it. An observer whose copies share their state
+/// has a function `bool shares_with(O const& other) const noexcept`, which returns true for a copy:
+/// only one of the copies is then notified.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
@@ -87,8 +92,9 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
 /// An observer with `skips(kind)`: while that returns true, resources send the observer no events
 /// of this kind. The result may change at any time. A resource also calls `skips` at the start of a
 /// request. If `allocated`, `refused` and `stream_waited` are skipped at that time, only
-/// `allocated` of these can be sent for the request, and only if it is not skipped at the end. On
-/// an `observing_platform`, such as a simulated one, no event is skipped.
+/// `allocated` of these can be sent for the request, and only if it is not skipped at the end; if a
+/// second observer (of `fallback` or `segregated`) does not skip them, all three can. On an
+/// `observing_platform`, such as a simulated one, no event is skipped.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {

@@ -73,6 +73,12 @@ public:
     history(history const&) noexcept            = default;
     history& operator=(history const&) noexcept = default; ///< see the copy constructor
 
+    /// Returns true if `other` is a copy, which shares the events. A resource over two upstreams
+    /// (`fallback`, `segregated`) then stores each of its events once, not for both copies.
+    [[nodiscard]] bool shares_with(history const& other) const noexcept {
+        return state_ == other.state_;
+    }
+
     /// Stores the event `e`.
     template <class Stream>
     void observe(memory_event<Stream> const& e) noexcept {

@@ -67,6 +67,12 @@ public:
     nvtx_counters(nvtx_counters const&) noexcept            = default;
     nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< see the copy constructor
 
+    /// Returns true if `other` is a copy, which shares the counters. A resource over two upstreams
+    /// (`fallback`, `segregated`) then notifies one of them.
+    [[nodiscard]] bool shares_with(nvtx_counters const& other) const noexcept {
+        return books_ == other.books_;
+    }
+
     /// Counts the event `e`.
     template <class Stream>
     void observe(memory_event<Stream> const& e) noexcept {

@@ -48,6 +48,12 @@ public:
     nvtx_memory(nvtx_memory const&) noexcept            = default;
     nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< see the copy constructor
 
+    /// Returns true if `other` is a copy, which shares the regions. A resource over two upstreams
+    /// (`fallback`, `segregated`) then notifies one of them.
+    [[nodiscard]] bool shares_with(nvtx_memory const& other) const noexcept {
+        return books_ == other.books_;
+    }
+
     /// Registers or removes the block or chunk of the event `e`.
     template <class Stream>
     void observe(memory_event<Stream> const& e) noexcept {

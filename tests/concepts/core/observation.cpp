@@ -3,6 +3,7 @@
 
 #include "../../doubles/recorder.hpp" // recorder
 
+#include <vram/layer/fallback.hpp>       // fallback
 #include <vram/layer/limiting.hpp>       // limiting
 #include <vram/layer/observed.hpp>       // observed
 #include <vram/layer/retrying.hpp>       // retrying
@@ -197,6 +198,37 @@ TEST_CASE("observation: a wait is notified by the resource that waits, not by th
     CHECK(seen.count(kind::stream_waited, "inner") == 2);
     CHECK(seen.count(kind::stream_waited, "outer") == 0);
     CHECK(seen.count(kind::allocated, "outer") == 1);
+}
+
+TEST_CASE("observation: an observer of two gets no event that it skips") {
+    doubles::recorder<host_platform::stream> all;
+    log_of_one_kind                          one, other;
+    deaf_log                                 none;
+    other.wanted  = kind::freed;
+    auto const by = [](auto& to) {
+        return observed{stream_ordered{host_resource{}}, std::ref(to)};
+    };
+    auto const use = [](auto memory) {
+        memory.deallocate({}, memory.allocate({}, 1000), 1000);
+        CHECK_THROWS_AS((void)memory.allocate({}, unsatisfiable), out_of_memory);
+    };
+    use(pool{fallback{by(all), fallback{by(one), by(none)}}});
+    CHECK(all.count(kind::allocated) == 1);
+    CHECK(all.count(kind::freed) == 1);
+    CHECK(all.count(kind::refused) == 1);
+    CHECK(one.events.size() == 1);
+    CHECK(none.events.empty());
+    use(pool{fallback{by(one), by(other)}});
+    CHECK(one.events.size() == 2);
+    CHECK(one.count(kind::allocated) == 2);
+    CHECK(other.events.size() == 1);
+    CHECK(other.count(kind::freed) == 1);
+
+    using pair = fallback<observed<host_resource, choosy_log>, observed<host_resource, deaf_log>>;
+    static_assert(detail::may_skip_events<pair>);
+    using half = fallback<observed<host_resource, choosy_log>,
+                          observed<host_resource, doubles::recorder<host_platform::stream>>>;
+    static_assert(!detail::may_skip_events<half>);
 }
 
 TEST_CASE("observation: an observer that skips all events is not called") {

@@ -8,47 +8,18 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
-#include <vram/concepts/observer.hpp>           // observed_resource
+#include <vram/concepts/observer.hpp>           // observed_resource, observing_platform
 #include <vram/concepts/powers.hpp>             // the powers that are forwarded
 #include <vram/concepts/property.hpp>           // property_set
+#include <vram/layer/core/observer_pair.hpp>
 
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
-#include <type_traits> // conditional_t, is_same_v, is_reference_v
+#include <type_traits> // conditional_t
 #include <utility>     // move
 
 namespace vram {
 namespace detail {
-
-/// Notifies two observers of each event. If both are references to one object, notifies that only
-/// once. An observer within a nested `observer_pair` is not compared.
-template <class First, class Second>
-struct observer_pair {
-    /// A reference to the observer of the first upstream, or, if that upstream itself has two
-    /// upstreams with observers, their `observer_pair` by value. `second` likewise.
-    First  first;
-    Second second;
-
-    observer_pair(First&& one, Second&& other) noexcept
-        : first{static_cast<First&&>(one)}, second{static_cast<Second&&>(other)} {}
-
-    template <class Event>
-    void observe(Event const& e) noexcept {
-        first.observe(e);
-        if (!same()) { second.observe(e); }
-    }
-
-private:
-    [[nodiscard]] bool same() const noexcept {
-        if constexpr (std::is_same_v<First, Second> && std::is_reference_v<First>) {
-            return &first == &second;
-        } else {
-            return false;
-        }
-    }
-};
-template <class First, class Second>
-observer_pair(First&&, Second&&) -> observer_pair<First, Second>;
 
 /// Base class of the layers `fallback` and `segregated`: owns two upstreams by value and forwards
 /// their optional functions. `owns`, `usage`, `free_memory` and `reset_peaks` need both upstreams
@@ -187,7 +158,9 @@ public:
         requires observed_resource<First> || observed_resource<Second>
     {
         if constexpr (observed_resource<First> && observed_resource<Second>) {
-            return observer_pair{first_.observer(), second_.observer()};
+            return observer_pair<decltype(first_.observer()), decltype(second_.observer()),
+                                 !observing_platform<platform>>{first_.observer(),
+                                                                second_.observer()};
         } else if constexpr (observed_resource<First>) {
             return first_.observer();
         } else {

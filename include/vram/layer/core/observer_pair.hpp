@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `observer_pair` notifies the observers of two upstreams.
+
+#include <vram/concepts/observer.hpp> // memory_event_kind, skipping_observer
+
+#include <memory>      // addressof
+#include <type_traits> // is_same_v, remove_reference_t
+#include <utility>     // forward
+
+namespace vram {
+namespace detail {
+
+template <class First, class Second, bool Filters>
+class observer_pair;
+
+template <class O>
+inline constexpr bool is_observer_pair = false;
+template <class First, class Second, bool Filters>
+inline constexpr bool is_observer_pair<observer_pair<First, Second, Filters>> = true;
+
+/// Notifies the observers of two upstreams of each event. An object of which several upstreams have
+/// a reference is notified once, and so is an observer of which several upstreams have copies that
+/// share their state (`shares_with`).
+///
+/// `First` and `Second` are references to observers. If an upstream itself has two upstreams with
+/// observers, it is their `observer_pair` by value. If `Filters` is true, an observer with `skips`
+/// is not notified of an event that it skips. It is false on an `observing_platform`.
+///
+/// Cost      Comparisons of addresses; none if the observers have different types.
+template <class First, class Second, bool Filters>
+class observer_pair {
+public:
+    observer_pair(First&& first, Second&& second) noexcept
+        : first_{std::forward<First>(first)}, second_{std::forward<Second>(second)} {}
+
+    template <class Event>
+    void observe(Event const& e) noexcept {
+        notify(e, *this);
+    }
+    /// Returns true if all observers skip events of this kind.
+    [[nodiscard]] bool skips(memory_event_kind kind) const noexcept
+        requires skipping_observer<std::remove_reference_t<First>> &&
+                 skipping_observer<std::remove_reference_t<Second>>
+    {
+        return first_.skips(kind) && second_.skips(kind);
+    }
+
+private:
+    template <class, class, bool>
+    friend class observer_pair;
+
+    /// Notifies the observer `to`, or both observers of the pair `to`, except observers that are in
+    /// `earlier`: these were notified before.
+    template <class Event, class To, class... Earlier>
+    static void notify(Event const& e, To& to, Earlier const&... earlier) noexcept {
+        if constexpr (is_observer_pair<To>) {
+            notify(e, to.first_, earlier...);
+            notify(e, to.second_, earlier..., to.first_);
+        } else if (!(includes(earlier, to) || ...)) {
+            if constexpr (Filters && skipping_observer<To>) {
+                if (to.skips(e.kind)) { return; }
+            }
+            to.observe(e);
+        }
+    }
+    /// Returns true if `among` is the observer `o`, or shares its state, or is a pair that has such
+    /// an observer.
+    template <class Among, class O>
+    [[nodiscard]] static bool includes(Among const& among, O const& o) noexcept {
+        if constexpr (is_observer_pair<Among>) {
+            return includes(among.first_, o) || includes(among.second_, o);
+        } else if constexpr (!std::is_same_v<Among, O>) {
+            return false;
+        } else if constexpr (requires { among.shares_with(o); }) {
+            return among.shares_with(o);
+        } else {
+            return std::addressof(among) == std::addressof(o);
+        }
+    }
+
+    First  first_;
+    Second second_;
+};
+
+} // namespace detail
+} // namespace vram

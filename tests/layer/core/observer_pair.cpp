@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/core/observer_pair.hpp> // first: the header stands alone
+
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+using namespace vram;
+using namespace vram::detail;
+
+namespace {
+
+using event = memory_event<host_platform::stream>;
+using kind  = memory_event_kind;
+
+/// Counts events. Its copies share the number of their group.
+struct sharer {
+    int         group  = 0;
+    std::size_t events = 0;
+
+    void               observe(event const&) noexcept { ++events; }
+    [[nodiscard]] bool shares_with(sharer const& other) const noexcept {
+        return group == other.group;
+    }
+};
+/// Counts events, except those of one kind.
+struct chooser {
+    kind        unwanted = kind::freed;
+    std::size_t events   = 0;
+
+    void               observe(event const&) noexcept { ++events; }
+    [[nodiscard]] bool skips(kind k) const noexcept { return k == unwanted; }
+    bool               operator==(chooser const&) const = default; // equal, but not one observer
+};
+
+template <bool Filters, class First, class Second>
+auto both(First&& first, Second&& second) {
+    return observer_pair<First, Second, Filters>{std::forward<First>(first),
+                                                 std::forward<Second>(second)};
+}
+
+} // namespace
+
+TEST_CASE("observer_pair: each observer is notified once, in the order of the upstreams") {
+    chooser a, b, c;
+    auto    all = both<true>(both<true>(a, b), both<true>(both<true>(b, a), c));
+    all.observe(event{.kind = kind::allocated});
+    CHECK((a.events == 1 && b.events == 1 && c.events == 1));
+    c.unwanted = kind::allocated;
+    all.observe(event{.kind = kind::allocated});
+    CHECK((a.events == 2 && b.events == 2 && c.events == 1));
+}
+
+TEST_CASE("observer_pair: of copies that share their state one is notified") {
+    sharer a{1}, b{2}, c{1}, d{2};
+    both<true>(both<true>(a, b), both<true>(c, d)).observe(event{});
+    CHECK((a.events == 1 && b.events == 1 && c.events == 0 && d.events == 0));
+}
+
+TEST_CASE("observer_pair: it skips what all its observers skip") {
+    static_assert(!skipping_observer<decltype(both<true>(std::declval<chooser&>(),
+                                                         std::declval<sharer&>()))>);
+    chooser    a, b, c;
+    auto const all = both<true>(a, both<true>(b, c));
+    static_assert(skipping_observer<std::remove_const_t<decltype(all)>>);
+    CHECK(all.skips(kind::freed));
+    CHECK_FALSE(all.skips(kind::allocated));
+    c.unwanted = kind::marked;
+    CHECK_FALSE(all.skips(kind::freed));
+}
+
+TEST_CASE("observer_pair: on a platform that observes, no event is skipped") {
+    chooser a, b;
+    both<false>(a, b).observe(event{.kind = kind::freed});
+    CHECK((a.events == 1 && b.events == 1));
+}
