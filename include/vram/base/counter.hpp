@@ -30,7 +30,7 @@ struct counter {
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Adds the changes `inner` of a nested scope, all of which happened after the changes that
+    /// Adds the changes `inner` of a nested scope, as if each was counted after the changes that
     /// this counter has counted so far.
     constexpr void merge(counter const& inner) noexcept {
         peak = detail::larger_of(peak, value + inner.peak);

@@ -187,7 +187,7 @@ public:
     /// Returns the distance between neighbours in each dimension, in elements. It is empty if the
     /// owner of the tensor gave none: the rows then have no gaps.
     [[nodiscard]] std::span<std::int64_t const> strides() const noexcept { return strides_; }
-    /// Returns true if the elements lie row by row without gaps.
+    /// Returns true if the elements lie row by row without gaps, so that they form one array.
     [[nodiscard]] bool contiguous() const noexcept {
         std::int64_t next = 1;
         for (std::size_t i = strides_.size(); size_ > 1 && i-- > 0;) {

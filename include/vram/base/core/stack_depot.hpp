@@ -190,8 +190,9 @@ private:
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
-        auto at  = reinterpret_cast<std::uintptr_t>(frame + 1);     // the place of a return address
-        if (at < its->lowest || at >= its->end) { return nullptr; } // another stack, as of a signal
+        auto at  = reinterpret_cast<std::uintptr_t>(frame + 1); // the place of a return address
+        // The frame may lie on another stack, such as that of a signal handler.
+        if (at < its->lowest || at >= its->end) { return nullptr; }
         void const* found[most];
         unsigned    count = 0;
         for (;;) {

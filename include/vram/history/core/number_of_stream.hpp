@@ -11,8 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// Returns the handle of the stream if its platform has handles, otherwise its id. Returns 0 if
-/// there is neither, as for a stream that does not exist any more.
+/// Returns a number for the stream `s`, for files: the handle if the platform has handles (0 for a
+/// default stream), otherwise the id. Returns 0 if there is neither, as for a stream that does not
+/// exist any more.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may call.

@@ -94,7 +94,8 @@ public:
     }
 
 private:
-    /// A registered group. It is never destroyed.
+    /// A group that is registered with the tool. It is never destroyed: if it is unused, `add`
+    /// returns it again for its name and description.
     struct entry {
         std::string        name;
         std::string        description;

@@ -34,7 +34,8 @@ template <class R>
 concept handle_of_stack =
     requires(R& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
 
-/// Returns the resource of the handle `memory`, or `memory` itself if it is no handle.
+/// Returns `memory.get()` if `memory` is a handle that knows the type of its resource, such as
+/// `shared`. Otherwise returns `memory` itself.
 template <class R>
 [[nodiscard]] auto& stack_of(R& memory) noexcept {
     if constexpr (handle_of_stack<R>) {
