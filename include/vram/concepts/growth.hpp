@@ -13,11 +13,13 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    /// Size of the smallest chunk that satisfies the request, rounded up.
+    /// The fewest bytes that the pool must add, by a chunk or by the extension of a chunk: the
+    /// requested size, rounded up as the pool rounds the sizes of its blocks or pages.
     std::size_t needed = 0;
     /// Bytes that the pool has reserved so far for blocks of this kind (small or large).
     std::size_t held = 0;
-    /// Free bytes of the device; 0 if the policy's `asks_device` is false.
+    /// Free bytes of the device, which the pool queries before each call of the policy; 0 if the
+    /// policy's `asks_device` is false, so that the pool makes no query.
     std::size_t device_free = 0;
 };
 

@@ -22,9 +22,9 @@ namespace vram {
 /// Cost      None, except for `text`, which builds a string.
 struct memory_growth {
     growth_of     of    = growth_of::live; ///< the kind of bytes that grow
-    std::uint64_t since = 0;               ///< the last step before the growth
-    std::uint64_t until = 0;               ///< the last step; equal to `since` if nothing grows
-    std::size_t   bytes = 0;               ///< the growth from `since` to `until`
+    std::uint64_t since = 0;               ///< number of the last step before the growth began
+    std::uint64_t until = 0; ///< number of the last step; 0, as `since`, if nothing grows
+    std::size_t   bytes = 0; ///< the growth from `since` to `until`
     /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
     /// The step with which `live` and `sites` compare: the last one, not after `since`, at which

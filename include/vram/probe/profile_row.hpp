@@ -42,7 +42,7 @@ struct profile_row {
     };
 
     std::string   name{};     ///< the name of the scope
-    std::size_t   depth  = 0; ///< number of scopes that contain it
+    std::size_t   depth  = 0; ///< number of scopes around this one; 0 for an outermost scope
     unsigned      thread = 0; ///< number of the thread; 0 in a list that merges threads
     std::uint64_t runs   = 0; ///< number of runs of the scope that have ended
     /// Durations on the stream, by events. A run in a stream capture has none.

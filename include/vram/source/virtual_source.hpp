@@ -377,7 +377,7 @@ private:
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // The failed attempt has returned its pages since `found.device_free` was measured.
+            // Queries the free memory again: the failed attempt has released its pages since.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

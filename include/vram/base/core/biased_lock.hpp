@@ -64,7 +64,8 @@ public:
             if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
-        /// Returns true if the thread took the lock by its bias (by plain stores).
+        /// Called while the guard holds the lock. Returns true if it was taken by plain stores, as
+        /// only the thread that owns the bias can, and not by an atomic exchange.
         [[nodiscard]] bool by_bias() const noexcept { return flag_ == &owner_->inside_; }
 
     private:
@@ -93,10 +94,11 @@ public:
 
 private:
     enum class use : unsigned char {
-        /// The thread `first_` takes the lock by plain stores, or no thread has taken it yet.
+        /// Only one thread, `first_`, takes the lock, and does so by plain stores (it owns the
+        /// bias). Also the state of a lock that no thread has taken yet.
         alone,
-        /// Another thread revokes the bias (`first_`'s use of plain stores): it waits until
-        /// `first_` has unlocked.
+        /// A second thread revokes the bias, so that `first_` uses no plain store any more: it
+        /// waits until `first_` has unlocked.
         ending,
         /// Each thread takes the lock by an atomic exchange.
         shared,
@@ -213,8 +215,9 @@ private:
     /// could: the address of its thread-local `locks_held`. Null if there was no such thread.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True while the thread `first_` holds the lock that it took by a plain store, and for a
-    /// moment if an attempt to take it by a plain store fails.
+    /// True while the thread that owns the bias (`first_`) holds the lock, which it took by a plain
+    /// store to this flag. Also true for a moment if that thread stores true and then finds that
+    /// another thread is revoking the bias, or has revoked it.
     mutable std::atomic<bool> inside_ = false;
     /// The lock as all threads share it once the bias is revoked: a thread takes it by an atomic
     /// exchange with true, and releases it by a store. Also true for a moment in an attempt that

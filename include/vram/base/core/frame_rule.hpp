@@ -48,7 +48,9 @@ struct frame_rule {
     bool saved = false; ///< true if rbp of the caller is on the stack
     /// Distance from the base to the end of the frame. The return address is just below the end.
     std::int32_t size = 0;
-    std::int32_t rbp  = 0; ///< distance from the end of the frame to the saved rbp
+    /// If `saved`: offset of the place of the caller's rbp from the end (the highest address) of
+    /// the frame, in bytes (negative).
+    std::int32_t rbp = 0;
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
@@ -56,7 +58,8 @@ struct frame_rule {
     [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
 };
 
-/// Reads the entry of a function in the table of its library.
+/// Reads the rule for one call in a function from the unwind table (.eh_frame) of the library that
+/// contains the function: `entry` runs the DWARF instructions of the function up to that call.
 class frame_table_reader {
 public:
     explicit frame_table_reader(std::size_t offset) noexcept : offset_{offset} {}
@@ -182,7 +185,7 @@ private:
         case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true; // advance_loc1
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
-        case 0x05: { // DW_CFA_offset_extended
+        case 0x05: { // DW_CFA_offset_extended: the function saves this register on its stack
             auto const which = take_unsigned();
             return save(which, static_cast<std::int64_t>(take_unsigned()));
         }
@@ -192,7 +195,7 @@ private:
             if (which == reg_return) { now_.from = frame_rule::base::none; }
             return which != reg_rbp;
         }
-        case 0x08: // DW_CFA_same_value
+        case 0x08: // DW_CFA_same_value: the register has the caller's value, which is not saved
             if (take_unsigned() == reg_rbp) { now_.saved = false, now_.rbp = 0; }
             return true;
         case 0x0A: // DW_CFA_remember_state: stores the present rule on a stack
@@ -210,7 +213,7 @@ private:
         }
         case 0x0D: return set_base(take_unsigned());
         case 0x0E: now_.size = static_cast<std::int32_t>(take_unsigned()); return true;
-        case 0x0F: // DW_CFA_def_cfa_expression
+        case 0x0F: // DW_CFA_def_cfa_expression: a formula gives the end of the frame (unsupported)
             skip_augmentation();
             now_.from = frame_rule::base::unknown;
             return true;

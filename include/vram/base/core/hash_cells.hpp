@@ -53,8 +53,9 @@ public:
         if (mask_ != 0 && cells_ != &detail::no_cells<Cell>) { ::operator delete(cells_); }
     }
 
-    /// Returns the number of cells for a hash table of `size` keys, at least the present number.
-    /// `room(cells)` returns the largest number of keys for a table of `cells` cells.
+    /// Returns the number of cells that a hash table of `size` keys needs: the present number (at
+    /// least 128), doubled until `room(cells)` is at least `size`. `room(cells)` is the caller's
+    /// limit: the largest number of keys in a table of `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;
@@ -69,7 +70,8 @@ public:
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// Returns the number of steps that a search takes from the cell `from` to the cell `to`.
+    /// Returns the number of steps of a linear search from the cell `from` to the cell `to`, if the
+    /// search continues at cell 0 after the last cell.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }

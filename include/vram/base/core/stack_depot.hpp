@@ -111,8 +111,8 @@ class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
 
-    /// Returns the call stack of the innermost `frames` return addresses (at most `most`). The
-    /// first is an address in the caller of `here`.
+    /// Returns the call stack of the calling thread: the innermost `frames` return addresses, at
+    /// most `most`. The first is that of `here` itself: an address in the function that calls it.
     [[gnu::noinline]] static stack_node const* here(unsigned frames) noexcept {
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }
@@ -216,7 +216,9 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory for the rules of the thread, unless the thread is ending.
+    /// Allocates the memory in which the calling thread remembers frame rules (one per return
+    /// address: how to find the caller's frame). Does nothing if the thread is ending and has
+    /// destroyed that memory already.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {

@@ -40,9 +40,10 @@ struct [[maybe_unused]] unseen {
     static constexpr void notify(Event const&...) noexcept {}
 };
 
-/// While this object exists, the calls of the thread count as those of a resource, on a platform
-/// that observes resources. Used for calls that neither allocate nor free. Does nothing on other
-/// platforms.
+/// Tells a platform that observes resources, such as that of the simulated device, which calls a
+/// resource makes: while this object exists, the records, waits and queries of the calling thread
+/// are not taken for those of the program. A resource has one in its functions that neither
+/// allocate nor free, such as `trim`. Does nothing on other platforms.
 template <class Platform>
 class [[maybe_unused]] resource_call {
 public:

@@ -114,10 +114,10 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// If the event `order[i]` allocates memory that is still live in the same resource, frees it
-    /// first. Two threads may have sent the events of the free and of the allocation in the wrong
-    /// order: if one of the next 63 events frees the memory, moves that event before `order[i]`.
-    /// Otherwise the record has no such event, and the live block is freed without one.
+    /// Repairs a record in which the event `order[i]` allocates an address at which its resource
+    /// still has a live block: the free of that block is missing, or two threads sent both events
+    /// in the wrong order. If one of the next 63 events frees the address, moves that event before
+    /// `order[i]`. Otherwise adds a step that frees the block.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
@@ -194,7 +194,7 @@ private:
             ++invalid_[e.memory];
             return;
         }
-        push(action::freed, i, e.memory, e.bytes); // the block is older than the record
+        push(action::freed, i, e.memory, e.bytes); // a block allocated before the record begins
         first_live_ += e.bytes;
         undo_.erase(e.memory);
         freed_[e.memory] = steps_.size() - 1;
@@ -272,7 +272,8 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // The chunk maps removed parts of the segment again, and may extend it.
+                // The chunk begins `distance` bytes after the segment's start. Its first `back`
+                // bytes lie in the segment, which lost them before; the rest extends the segment.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
                 std::uint64_t const more = bytes - back;
                 std::uint64_t const end  = before->first + r.bytes;

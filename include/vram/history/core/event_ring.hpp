@@ -126,7 +126,9 @@ private:
     static constexpr unsigned most_first = 64;
 
     struct page {
-        std::atomic<std::uint64_t> lap{0}; ///< how often a writer got the page
+        /// Number of times that the page was given to a thread to fill. Increased before a record
+        /// is overwritten, so that `read` can tell that its copy of the page mixes two uses.
+        std::atomic<std::uint64_t> lap{0};
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
         /// The page that became full next after this one; guarded by `turn_`.

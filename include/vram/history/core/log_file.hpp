@@ -127,7 +127,7 @@ private:
             try {
                 if (at == 0 && mapped_at_ != size_) { map(); }
             } catch (...) {
-                size_ = start; // takes back the part of a line that was written
+                size_ = start; // the rest has no disk space or mapping: drop the line
                 throw;
             }
             std::size_t const n = std::min(text.size(), window - at);

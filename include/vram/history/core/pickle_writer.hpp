@@ -91,8 +91,9 @@ public:
     }
     void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
 
-    /// Calls `write()` if no value with the number `which` was written before; otherwise writes a
-    /// reference to that value.
+    /// Writes a value that occurs several times only once: the first call with the number `which`
+    /// calls `write()`, which writes the value, and stores it in the memo of the pickle. Each later
+    /// call with that number writes only the opcode that reads the value from the memo.
     template <class Write>
     void shared(std::uint64_t which, Write const& write) {
         auto const found = shared_.find(which);

@@ -112,7 +112,8 @@ private:
         default: return signal < 32; // numbers from 32 on are real-time signals
         }
     }
-    /// Returns true if the processor raises the signal for an instruction.
+    /// Returns true if the signal number is one that the system sends if an instruction of the
+    /// program fails, such as an access to an invalid address or a division by zero.
     [[nodiscard]] static bool is_fault(int signal) noexcept {
         return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
     }
@@ -144,7 +145,8 @@ private:
         struct sigaction& before  = before_[signal];
         struct sigaction  earlier = before;
         if (has_handler(earlier)) {
-            // The earlier handler expects to be called once.
+            // `SA_RESETHAND`: the earlier handler is called only once. From the next signal on, the
+            // default action takes its place.
             if ((earlier.sa_flags & SA_RESETHAND) != 0) {
                 before            = {};
                 before.sa_handler = SIG_DFL;

@@ -168,8 +168,8 @@ private:
         /// A ring of the blocks that were freed last by a free with the right size.
         node* recent[32] = {};
 
-        /// Returns the area of an address. Throws `std::bad_alloc` if the area is new and there is
-        /// no host memory.
+        /// Returns the record of the 64 KiB of addresses (`area`) that contain the address `at`.
+        /// Makes it if there is none; throws `std::bad_alloc` if there is no host memory for it.
         [[nodiscard]] area& area_of(std::uint64_t at) {
             std::uint64_t const number = number_of(at);
             area*               found  = areas.find(number);

@@ -52,7 +52,8 @@ public:
         std::int64_t const peak = peak_.load();
         std::int64_t       live = peak;
         for_each(used_.load(), [&](shard const& each) {
-            live -= each.room.load() & (closed - 1); // also of a room that is closed
+            // The mask gives the bytes of a closed room too, from which `closed` is subtracted.
+            live -= each.room.load() & (closed - 1);
         });
         return {larger_of(live, std::int64_t{0}), peak};
     }
@@ -107,7 +108,9 @@ private:
         if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] { begin(at); }
         return shards_[at];
     }
-    /// Takes a shard into use, not while a thread raises the peak.
+    /// Called if the calling thread's shard (its share of the counters) is not in use yet: sets its
+    /// bit in `used_`. Takes the mutex, so that no further shard comes into use while `raise` has
+    /// closed the rooms of the others: its room would be missing from the sum.
     [[gnu::noinline]] void begin(unsigned at) noexcept {
         std::lock_guard const held{mutex_};
         used_.fetch_or(std::uint32_t{1} << at);
@@ -121,7 +124,7 @@ private:
         for (; used != 0; used &= used - 1) { visit(shards_[std::countr_zero(used)]); }
     }
 
-    /// Bit i is set if the shard i is in use.
+    /// Bit i is set once a thread has used the shard i; it stays set. Sums skip the other shards.
     alignas(64) std::atomic<std::uint32_t> used_{0};
     std::atomic<std::int64_t> peak_{0}; ///< changed with `mutex_` held
     std::mutex                mutex_;

@@ -18,16 +18,17 @@ namespace detail {
 /// Counts live, reserved and peak bytes of a resource or of a tag, and samples them: passes the
 /// values to a tool of NVTX, such as Nsight Systems.
 ///
-/// One thread at a time samples. A thread that changes the values while another one samples leaves
-/// its change to that thread, which compares the values with those that it sampled before it
-/// returns. So while no thread is in `change`, the tool has the current values.
+/// One thread at a time samples. If a thread changes the values while another thread samples, it
+/// sets a mark and returns without a call of the tool. The sampling thread finds the mark, and
+/// samples again if the values have changed. So while no thread is in `change`, the tool has the
+/// current values, except for differences below `step`.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. Without a tool nothing is sampled.
 /// Threads   Any thread may call any function.
 /// Cost      `change`: three atomic operations, and one call of the tool. While another thread
-///           samples: one on a cache line of the calling thread, and one that leaves the change.
-///           A thread that samples continues while others leave changes to it, until one of them
-///           takes over. If `step` is not 0, `change` reads the lines of all threads.
+///           samples: one on a cache line of the calling thread, and one that sets the mark.
+///           The sampling thread continues while others set marks, until one of them samples
+///           in its place. If `step` is not 0, `change` reads the lines of all threads.
 class alignas(64) nvtx_account {
 public:
     /// Registers counters of live, reserved and peak bytes with the NVTX tool. If values differ by
@@ -45,7 +46,7 @@ public:
 
     /// Adds `live` and `reserved` to the counters. Then passes the counters to the NVTX tool,
     /// unless both differ by less than `step_` bytes from the values that the tool has. If another
-    /// thread is passing values, this thread leaves its change to that thread.
+    /// thread is passing values, only marks this, and that thread compares the values again.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         if (live > 0) { live_.add(live); }
         if (live < 0) { live_.sub(-live); }
@@ -66,9 +67,9 @@ public:
 private:
     using values = nvtx_counter_group::values;
     enum class state : unsigned char {
-        idle,     ///< no thread samples
-        sampling, ///< a thread samples
-        left,     ///< a thread samples, and another one has left its change to it
+        idle,     ///< no thread is passing values to the tool
+        sampling, ///< one thread is passing values to the tool
+        left,     ///< as `sampling`, marked: that thread must compare the values again
     };
 
     [[nodiscard]] values now() const noexcept {
@@ -82,7 +83,8 @@ private:
         return little(v.live - sampled_live_.load(std::memory_order_relaxed)) &&
                little(v.reserved - sampled_reserved_.load(std::memory_order_relaxed));
     }
-    /// Leaves the change of this thread to the thread that samples. Returns false if there is none.
+    /// If a thread is sampling (passing values to the tool), marks that the values have changed, so
+    /// that it looks at them again, and returns true. Returns false if no thread is sampling.
     [[gnu::noinline]] bool leave() noexcept {
         state seen = state::sampling;
         return state_.compare_exchange_strong(seen, state::left) || seen == state::left;
@@ -91,9 +93,9 @@ private:
     [[gnu::always_inline]] void publish() noexcept {
         if (begin() && !sample()) { publish_again(); }
     }
-    /// Called by the thread that samples, if another one has left its change to it. Compares the
-    /// values with those that the tool has, and passes them too if they differ, unless a further
-    /// thread has begun to.
+    /// Called by the thread that samples, if another thread has changed the values and marked this
+    /// (`left`). Compares the values with those that the tool has, and passes them too if they
+    /// differ (by `step_` or more), unless a further thread has begun to.
     [[gnu::noinline]] void publish_again() noexcept {
         do {
             values const sent = group_.last();
@@ -107,8 +109,8 @@ private:
         return state_.compare_exchange_strong(expected, state::sampling);
     }
     /// Passes the values to the tool. Called by the one thread that samples (passes values).
-    /// Returns true if no thread samples any more. Returns false if another thread has left its
-    /// change to this thread, which must then call `publish_again`.
+    /// Returns true if no thread samples any more. Returns false if another thread has changed the
+    /// values and marked this (`left`): the calling thread must then call `publish_again`.
     [[nodiscard, gnu::always_inline]] bool sample() noexcept {
         values const v = now();
         sampled_live_.store(v.live, std::memory_order_relaxed);

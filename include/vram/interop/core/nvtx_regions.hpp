@@ -111,8 +111,9 @@ public:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// Ends the region of the block at `from`, unless a captured graph may use it: see
-    /// `nvtx_heap_books`. The record stays, because the free may be refused.
+    /// Called when the resource `name` frees the block at `from`. Removes its region at the tool,
+    /// unless a captured graph may use the memory: if a capture frees the block, or if a capture
+    /// allocated it and the free is `until_reset`. The record stays: the free may be refused.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
@@ -214,9 +215,9 @@ private:
     [[nodiscard]] static void const* pointer(address at) noexcept {
         return reinterpret_cast<void const*>(at);
     }
-    /// Registers [from, to) with the NVTX tool as memory that may be used: as one region in each
-    /// heap (registered chunk) that it overlaps. The regions get the name of the tag, if it has
-    /// one.
+    /// Registers [from, to) with the NVTX tool as regions, memory that kernels may access: one in
+    /// each heap (registered chunk) that the range overlaps, unless the heap already is one region.
+    /// If `tag` is not empty, its path becomes the name of the regions.
     void add_regions(address from, address to, memory_tag tag = {}) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (h->second.whole) { return; }

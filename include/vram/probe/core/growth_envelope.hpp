@@ -15,12 +15,13 @@
 namespace vram {
 namespace detail {
 
-/// A steady rise of a sequence of sizes.
+/// A steady rise of a sequence of sizes, one per step: from the size `from` at the step `since` to
+/// the size `to` at the step `until`. If there is no rise, all members are 0.
 struct steady_rise {
     std::uint64_t since = 0; ///< the last step before the rise began
     std::uint64_t until = 0; ///< the last step of the rise
     std::size_t   from  = 0; ///< the size at `since`
-    std::size_t   to    = 0; ///< the size at `until`
+    std::size_t   to    = 0; ///< the size at `until`, larger than `from`; 0 if nothing rises
 
     [[nodiscard]] bool          found() const noexcept { return until != since; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return until - since; }
@@ -119,8 +120,10 @@ private:
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Returns true if the rise from the entry `i` on has `least` steps or more and is higher than
-    /// the swings in it and than the earlier rises after which the sizes returned.
+    /// Returns true if the rise from the stored size `i` to the last size meets three conditions:
+    /// it has `least` steps or more; it is at least 1.5 times as high as each swing (a rise and a
+    /// return) within it; and no earlier rise after which the sizes returned had about half of its
+    /// length or more and also half of its height or more.
     [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
         std::uint64_t const length = last().step - entries_[i].step;
         std::size_t const   height = last().size - entries_[i].size;

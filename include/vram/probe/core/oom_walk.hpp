@@ -110,7 +110,7 @@ private:
         std::uint64_t number;
     };
     struct outcome {
-        std::optional<value> got{};   ///< the value; empty if an exception was thrown
+        std::optional<value> got{};   ///< result of the tested code; empty if it threw
         std::string          what{};  ///< text of the exception that the tested code threw
         std::string          error{}; ///< text of the first reported error
     };
@@ -125,7 +125,8 @@ private:
         }
     }
     void prepare(std::uint64_t refused, std::uint64_t most) {
-        // Otherwise a pool over the layer would serve requests from chunks that it has kept.
+        // Returns the unused chunks of the pools over the layer `refusing` to it. A pool with such
+        // chunks would serve requests that then do not reach the layer, and cannot be refused.
         if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
         plan_.forget_freed();
         plan_.begin_run(refused, most);
