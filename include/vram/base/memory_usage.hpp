@@ -27,8 +27,9 @@ struct memory_usage {
     std::size_t pending      = 0; ///< freed bytes that a stream may still use
 
     std::uint64_t allocations = 0; ///< number of successful allocations
-    std::uint64_t events      = 0; ///< number of events recorded
-    std::uint64_t waits       = 0; ///< number of waits of streams or host threads
+    /// Number of stream events that the resource has recorded, as by `cudaEventRecord`.
+    std::uint64_t events = 0;
+    std::uint64_t waits  = 0; ///< number of waits of streams or host threads
     /// Number of allocations and frees that the resource has requested from its upstream or driver.
     std::uint64_t upstream = 0;
     std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`

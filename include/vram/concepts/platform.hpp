@@ -74,7 +74,8 @@ concept has_threads = requires {
     typename P::thread;
 };
 
-/// Memory. The types of the default resources for device memory and for pinned memory.
+/// Requires the types of the default resources of a platform: `P::device_resource` allocates device
+/// memory, and `P::pinned_resource` pinned host memory.
 template <class P>
 concept has_memory = requires {
     typename P::device_resource;

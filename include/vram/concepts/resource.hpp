@@ -14,9 +14,9 @@
 namespace vram {
 
 namespace detail {
-/// True if the compiler computes `noexcept` of a call correctly. The front end of nvcc (13.0) takes
-/// a call with the default argument `source_location::current()` for one that may throw. In code
-/// that nvcc compiles, `noexcept` is therefore not checked.
+/// True if the concepts of vram check that functions such as `deallocate` are `noexcept`. False in
+/// code that nvcc compiles: its front end (13.0) takes a call with the default argument
+/// `source_location::current()` for one that may throw.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
 #else

@@ -202,8 +202,9 @@ public:
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
     }
 
-    /// Returns the resource of `handle`, for a borrowing handle (`resource_ref`) that is made from
-    /// it: the new handle refers to the resource directly.
+    /// Returns the resource that `handle` owns. A `resource_ref` that is made from `handle` calls
+    /// this function and then refers to the resource, not to `handle`: `handle` may be destroyed if
+    /// another `shared` still owns the resource.
     friend R& referred(shared const& handle) {
         detail::expect_resource(handle,
                                 "shared: the handle must hold a resource; it was moved from");

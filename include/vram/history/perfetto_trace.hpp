@@ -24,8 +24,8 @@ class perfetto_packets {
 public:
     explicit perfetto_packets(byte_file& to) : to_{to} {}
 
-    /// Writes the description of a track. `unit` is 3 for a counter of bytes, and 0 for a track of
-    /// events.
+    /// Writes a Perfetto packet that describes the track `uuid` (a row of the trace). The track
+    /// shows a counter of bytes if `unit` is 3 (Perfetto's UNIT_SIZE_BYTES), and events if 0.
     void track(std::uint64_t uuid, std::uint64_t parent, std::string const& name, unsigned unit) {
         protobuf_message descriptor;
         descriptor.number(1, uuid).text(2, utf8_text(name));
@@ -41,7 +41,8 @@ public:
         event_.clear();
         write(time, event_.number(9, 4).number(11, track).number(30, value));
     }
-    /// Writes an instant event, with the known members of `e` as annotations.
+    /// Writes an event without a duration to a track of the trace. Annotates it with the bytes, the
+    /// stream, the tag and the source line of `e`; each is left out if `e` does not have it.
     void instant(std::int64_t time, std::uint64_t track, char const* name,
                  history_record const& from, history_record::event const& e) {
         event_.clear();

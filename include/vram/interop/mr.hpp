@@ -130,8 +130,9 @@ template <class Handle>
 using addressable = Handle;
 #endif
 
-/// Converts a temporary `Lent`, a base of which this is, to CCCL's references, for a call such as
-/// `f(as_mr(stack))`. CCCL's own conversions accept only lvalues.
+/// Base class of `Lent`, the type that `as_mr` returns (CRTP). Converts a temporary `Lent` to
+/// CCCL's `resource_ref`s, for a call such as `f(as_mr(stack))`, because CCCL's own conversions
+/// accept only lvalues.
 template <class Lent, class R>
 class lent_as_temporary {
 public:

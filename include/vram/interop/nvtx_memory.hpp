@@ -71,8 +71,9 @@ public:
     /// end, also those of other stacks with this observer.
     void forget_captures() noexcept { books_->forget_captures(); }
 
-    /// Returns true if a tool, such as compute-sanitizer, checks the blocks of at least one chunk
-    /// of a resource. Returns false before a resource adds its first chunk.
+    /// Returns true if an NVTX tool, such as compute-sanitizer, checks the accesses to at least one
+    /// chunk of the observed resources. Returns false if there is no tool, and before a resource
+    /// adds its first chunk.
     [[nodiscard]] bool attached() const noexcept { return books_->active(); }
 
 private:

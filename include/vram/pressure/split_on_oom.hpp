@@ -114,9 +114,11 @@ private:
     }
 
     split_options options_{};
-    std::size_t   size_   = unlimited;
-    std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< number of finished calls of the work with `size_` items
+    std::size_t   size_ = unlimited;
+    std::size_t   done_ = 0;
+    /// Number of pieces (calls of the program's function) that finished with `size_` items since
+    /// `size_` last changed.
+    unsigned      run_    = 0;
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

@@ -255,7 +255,7 @@ private:
         if (bytes == 0) { return 0; }
         return bytes > ~std::size_t{0} - fences ? ~std::size_t{0} : bytes + fences;
     }
-    /// Returns the number of bytes of a block that the upstream counts as live.
+    /// Returns the live bytes that the upstream counts for a block: with both fences, rounded up.
     [[nodiscard]] std::size_t live_size(block const& b) const noexcept {
         return detail::rounded_size(this->upstream_, total(b.bytes, b.alignment), b.alignment);
     }

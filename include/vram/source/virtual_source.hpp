@@ -209,8 +209,8 @@ public:
         auto const at   = page.empty() ? span_.nowhere : span_.moved_to(page.first);
         return at == span_.nowhere ? nullptr : span_.address(at);
     }
-    /// Calls `visit(p, bytes)` for each contiguous range of a block that has physical memory, in
-    /// address order. `visit` must not call this resource, because its lock is held.
+    /// Calls `visit(p, bytes)` for each range of mapped pages (with physical memory) in each block,
+    /// in address order. `visit` must not call this resource: the resource's lock is held.
     template <class Visit>
     void for_each_mapped(Visit const& visit) const {
         auto const held = lock_.hold();

@@ -87,7 +87,8 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
-    /// Takes the lock only if the calling thread owns the bias: see `guard::owns_lock`.
+    /// Takes the lock only if the calling thread owns the bias (locks by plain stores). Otherwise
+    /// returns a guard without the lock: test `owns_lock()` of the result.
     [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
         return guard{*this, guard::only_by_bias{}};
     }

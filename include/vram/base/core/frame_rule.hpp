@@ -114,7 +114,8 @@ private:
         auto const size = take_unsigned();
         at_ += size;
     }
-    /// Returns the size of a pointer with this encoding, or 0 if it is not supported.
+    /// Returns the size in bytes of a pointer that the unwind table stores with `encoding` (a DWARF
+    /// constant DW_EH_PE_...), or 0 if the encoding is not supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
         case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50: aligned
@@ -163,7 +164,9 @@ private:
         return run(cie + 4 + length);
     }
 
-    /// Runs the instructions up to `end` or to the call. Returns false if one is not supported.
+    /// Runs the unwind instructions (DW_CFA opcodes) before `end`. Stops earlier if the code
+    /// address that they describe lies behind the call. Returns false if an opcode is not
+    /// supported.
     [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
         while (at_ < end && place_ <= offset_) {
             std::uint8_t const  op   = *at_++;
@@ -181,8 +184,10 @@ private:
     }
     [[nodiscard]] bool other(std::uint8_t op) noexcept {
         switch (op) {
-        case 0x00: return true;                                                // DW_CFA_nop
-        case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true; // advance_loc1
+        // DW_CFA_nop: changes nothing.
+        case 0x00: return true;
+        // DW_CFA_advance_loc1, 2, 4: raises the offset from which on the next rule holds.
+        case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true;
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
         case 0x05: { // DW_CFA_offset_extended: the function saves this register on its stack
@@ -198,11 +203,11 @@ private:
         case 0x08: // DW_CFA_same_value: the register has the caller's value, which is not saved
             if (take_unsigned() == reg_rbp) { now_.saved = false, now_.rbp = 0; }
             return true;
-        case 0x0A: // DW_CFA_remember_state: stores the present rule on a stack
+        case 0x0A: // DW_CFA_remember_state: pushes the present rule on the stack of rules
             if (depth_ == deepest) { return false; }
             stack_[depth_++] = now_;
             return true;
-        case 0x0B: // DW_CFA_restore_state: takes the rule from the stack
+        case 0x0B: // DW_CFA_restore_state: pops the rule that remember_state pushed last
             if (depth_ == 0) { return false; }
             now_ = stack_[--depth_];
             return true;
@@ -217,13 +222,18 @@ private:
             skip_augmentation();
             now_.from = frame_rule::base::unknown;
             return true;
-        case 0x10:   // DW_CFA_expression: an expression gives the register's place
-        case 0x16: { // DW_CFA_val_expression: an expression gives its value
+        // DW_CFA_expression and DW_CFA_val_expression: a DWARF expression computes the address at
+        // which a register of the caller is saved, or the value of the register. Not supported for
+        // rbp and the return address.
+        case 0x10:
+        case 0x16: {
             auto const which = take_unsigned();
             skip_augmentation();
             return which != reg_rbp && which != reg_return;
         }
-        case 0x2E: static_cast<void>(take_unsigned()); return true; // DW_CFA_GNU_args_size
+        case 0x2E: // DW_CFA_GNU_args_size: bytes of pushed arguments; does not change the rule
+            static_cast<void>(take_unsigned());
+            return true;
         default: return false;
         }
     }

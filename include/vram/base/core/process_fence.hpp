@@ -35,7 +35,8 @@ namespace detail {
 /// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
 class process_fence {
 public:
-    /// Returns true if `make` may be called. The first call registers the process for `membarrier`.
+    /// Returns true if the system can execute the fence, so that `make` may be called. The first
+    /// call registers the process for the system call `membarrier`.
     [[nodiscard]] static bool available() noexcept {
 #ifdef VRAM_HAS_PROCESS_FENCE
         static bool const registered =

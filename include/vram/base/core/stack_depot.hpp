@@ -29,7 +29,7 @@ namespace detail {
 struct stack_node {
     stack_node const* next; ///< the next call stack with the same index in the table
     std::uint64_t     hash;
-    std::size_t       count; ///< number of addresses
+    std::size_t       count; ///< number of return addresses in `frames()`
 
     [[nodiscard]] void const* const* frames() const noexcept {
         return reinterpret_cast<void const* const*>(this + 1);
@@ -190,8 +190,9 @@ private:
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
-        auto at  = reinterpret_cast<std::uintptr_t>(frame + 1); // the place of a return address
-        // The frame may lie on another stack, such as that of a signal handler.
+        // Address of the word of the stack that contains the return address: above the saved rbp.
+        auto at = reinterpret_cast<std::uintptr_t>(frame + 1);
+        // The frame may be on another stack, such as that of a signal handler.
         if (at < its->lowest || at >= its->end) { return nullptr; }
         void const* found[most];
         unsigned    count = 0;

@@ -82,11 +82,11 @@ private:
     unsigned calls_;
 };
 
-/// Notifies the observers of a resource: the observer of its upstream `R`, if there is one, and the
-/// platform, if it is an `observing_platform`. The object exists during one call of the program.
-/// Each `memory_event` gets the arguments of the constructor: `identity` (an address in the
-/// resource that is not in its upstream) identifies the resource; `any_stream` and `until_reset`
-/// become the members of the same names.
+/// Notifies the observers of the events of a resource: the observer of its upstream `R`, if there
+/// is one, and the platform, if it is an `observing_platform`. The resource creates the object for
+/// the time of one call of the program. The constructor's arguments become members of each
+/// `memory_event`: `identity`, an address in the resource that is not in its upstream, becomes
+/// `memory_event::resource`; `any_stream` and `until_reset` keep their names.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });

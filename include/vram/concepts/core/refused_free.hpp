@@ -47,7 +47,8 @@ struct refused_free {
         return *this;
     }
 
-    /// Reports the error to the error sink, and to the platform if it collects refused frees.
+    /// Reports the error to the error sink. Also passes the error to `Platform::refused`, if the
+    /// platform has that function, as the simulated platform has.
     template <class Platform>
     void report() const noexcept {
         report_error(what);

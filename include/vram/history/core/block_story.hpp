@@ -23,11 +23,12 @@
 namespace vram {
 namespace detail {
 
-/// Turns the events of a record into steps: blocks of the outermost resources, and chunks of the
-/// innermost ones, called segments. If a resource gets a chunk from another observed resource,
-/// neither that chunk nor the block of the upstream appears. Each freed block was allocated before,
-/// or is older than the record. A refused free does not appear. Live blocks of a chunk that is
-/// removed are freed.
+/// Turns the events of a record into steps for profilers: allocations and frees of blocks, and
+/// changes of segments. If an observed resource gets its chunks from another observed resource, its
+/// chunks and the blocks of that upstream are the same memory, and are left out: so the blocks are
+/// those of the uppermost resources, and the segments are the chunks of the lowest ones. Each freed
+/// block was allocated before, or is older than the record. A refused free makes no step. If a
+/// chunk is removed, the live blocks in it are freed.
 ///
 /// Failure   Throws `std::bad_alloc`. Any record is accepted, also one with contradictions.
 /// Threads   One thread at a time.
@@ -91,8 +92,9 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block of one resource that another resource has, or had, as a chunk. If `lender` is true,
-    /// `resource` allocated the block. Otherwise `resource` has removed the chunk.
+    /// A block of an upstream that a resource uses as a chunk. The upstream's event `freed` for the
+    /// block makes no step. `resource` is the upstream if `lender` is true, and otherwise the
+    /// resource that has removed the chunk; the upstream is then any other resource.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -104,7 +106,7 @@ private:
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
         std::size_t step = first_step;
-        std::size_t last = 0; ///< step that last added to the segment; 0 if none
+        std::size_t last = 0; ///< index of the step that last added or extended the segment, or 0
     };
 
     void begin() {
@@ -164,8 +166,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // The step that added the second segment becomes a growth of the first segment, unless
-            // a later step added or extended the first segment.
+            // If the record has a step that added the second segment, the step becomes a growth of
+            // the first segment, unless a later step added or extended the first segment.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -285,9 +287,10 @@ private:
                 }
                 return;
             }
-            if (distance < r.bytes) { return; } // the chunk lies within a segment
+            // A chunk that begins within a segment makes no segment of its own.
+            if (distance < r.bytes) { return; }
         }
-        // The chunk overlaps the next segment.
+        // A chunk that reaches into the next segment makes no segment either.
         if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
@@ -327,13 +330,13 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // A chunk that is in no segment of the resource is taken for a block of an observed
-        // upstream. The upstream's event `freed` for the block follows, and makes no step.
+        // If no segment of the resource overlaps the removed chunk, the chunk is taken for a block
+        // of an observed upstream: `follow_free` makes no step of the upstream's event `freed`.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments and their blocks at the end of the record. A freed block is listed as
-    /// pending (a stream may still use it) if it is a whole chunk that still exists, and the event
-    /// `free_completed`, which its resource sends for other blocks, is missing.
+    /// Lists the segments at the end of the record, with their live blocks. Also lists a freed
+    /// block as pending (a stream may still use it) if the block is a whole chunk that was not
+    /// removed, and the record has events `free_completed` of the resource, but none for the block.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {

@@ -14,8 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// The file: the eight characters of `magic`, then numbers (seven bits in each byte, the lowest
-/// first, with the highest bit set except in the last byte) and texts (their size and bytes).
+/// The layout of the file of a `history_record` (recorded memory events): the eight characters of
+/// `magic`, then the rows below. The words in a row are members of the record. A number has seven
+/// bits in each byte, the lowest first; the highest bit is set except in the last byte (LEB128). A
+/// text is its size in bytes, a number, and then its bytes.
 ///
 ///     device, overwritten
 ///     tags:      count, then texts; the empty entry 0 of each table is left out
@@ -25,13 +27,13 @@ namespace detail {
 ///     chunks:    count, then memory, bytes, resource, grows
 ///     contexts:  count, then kind, has_stream, thread, tag, site, resource, stack, stream
 ///     events:    count, the shift of addresses, and four columns, each with its size in bytes:
-///                index of the context; difference of times; difference of addresses, shifted;
-///                bytes + 1, or 0 for the bytes of the last event at the address
+///                index in the contexts; time; address without its `shift` lowest bits;
+///                bytes + 1, or 0 if the last event before it at this address has as many bytes
 ///
-/// A file with an event of at least `escape - 1` bytes has `magic_with_escape` instead of `magic`.
-/// In its last column, `escape` is followed by the bytes of the event.
-///
-/// Differences are relative to the event before. 0, -1, 1, -2 are stored as 0, 1, 2, 3.
+/// Times and addresses are stored as differences from the event before; the differences 0, -1, 1,
+/// -2 are stored as the numbers 0, 1, 2, 3 (zigzag). If an event has `escape - 1` bytes or more,
+/// the file begins with `magic_with_escape` instead of `magic`, and the last column has the number
+/// `escape` for that event, followed by its bytes.
 struct column_format {
     static constexpr std::string_view magic             = "VRAMHIS1";
     static constexpr std::string_view magic_with_escape = "VRAMHIS2";
@@ -71,7 +73,7 @@ public:
         }
         fail(file_error::reason::damaged);
     }
-    /// Returns the next number, which must be at most `most`.
+    /// Returns the next number of the file. Throws `file_error` if it is larger than `most`.
     [[nodiscard]] std::uint64_t number(std::uint64_t most) {
         std::uint64_t const n = number();
         if (n > most) { fail(file_error::reason::damaged); }

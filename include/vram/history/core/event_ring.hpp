@@ -101,9 +101,9 @@ public:
         }
     }
 
-    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. If `read`
-    /// was called before, it has found each record that is later than this time and was stored
-    /// before that call.
+    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. A caller
+    /// that calls `read` and then `horizon` has read all records that were stored before `read`
+    /// was called and have a later time than the result; older ones may be missing.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }

@@ -14,7 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Writes one value as JSON, with the same functions as `pickle_writer`.
+/// Writes one JSON value: lists and dictionaries of strings, numbers and truth values. Has the
+/// functions of `pickle_writer` (Python's pickle), so that a template can write both formats.
 class json_writer {
 public:
     explicit json_writer(byte_file& to) : to_{to} {}

@@ -174,7 +174,8 @@ private:
         // If the call fails, empty lines stay at the end of the file.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
-        // A forked process may still have the file open, which would keep the lock.
+        // `empty` has locked the file, unless it is a pipe or a device. If a forked child has the
+        // file open, the lock would outlive `close`, so it is released first.
         if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
         ::close(file_);
         file_ = -1;

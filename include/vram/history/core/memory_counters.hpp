@@ -29,7 +29,9 @@ public:
           reserved_{story.first_reserved()},
           of_tag_(from.tags.size()) {}
 
-    /// Adds a step. A block that is freed, but that a stream may still use, is no longer live.
+    /// Changes the sums by the bytes of the next step: `live()` and `of_tag()` for a block,
+    /// `reserved()` for a segment. A freed block no longer counts as live, even if a stream may
+    /// still use the block.
     void follow(story_step const& step) noexcept {
         live_changed_ = reserved_changed_ = false;
         tag_                              = 0;

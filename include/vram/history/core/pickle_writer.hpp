@@ -121,7 +121,8 @@ private:
     }
 
     byte_file& to_;
-    /// Number of elements in the present piece of each open list.
+    /// One entry for each list that is being written, the outermost first: the number of elements
+    /// in its unfinished piece. A list is written in pieces of 1000 elements.
     std::vector<std::size_t>                         counts_;
     std::unordered_map<std::string, std::uint32_t>   strings_;
     std::unordered_map<std::uint64_t, std::uint32_t> shared_;

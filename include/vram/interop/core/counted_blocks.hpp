@@ -40,7 +40,9 @@ public:
         }
     }
 
-    /// Adds the block at `p`. An earlier block at `p` is removed.
+    /// Counts the block at `p` as a live block of `owner`: calls `change(owner, bytes)`, without a
+    /// lock. A record of an earlier block at `p` is replaced: if that block was live, its bytes are
+    /// first subtracted from its owner by another call of `change`.
     template <class Change>
     void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
         std::int64_t before = 0;
@@ -202,7 +204,7 @@ private:
     [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Returns the number of the area of an address.
+    /// Returns the number of the area (64 KiB of the address space) that contains the address `at`.
     [[nodiscard]] static constexpr std::uint64_t number_of(std::uint64_t at) noexcept {
         return at >> 16;
     }

@@ -29,7 +29,8 @@ struct cufile_calls {
         int driver  = 0;
     };
     struct description {
-        int type = 1; ///< 1 means that `handle` is a file descriptor
+        /// Kind of `handle` for cuFile: 1 (CU_FILE_HANDLE_TYPE_OPAQUE_FD) is a file descriptor.
+        int type = 1;
         union {
             int   descriptor;
             void* other;

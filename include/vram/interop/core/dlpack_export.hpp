@@ -81,8 +81,8 @@ struct dlpack_export {
 
     Managed                   managed{};
     Data                      data;
-    std::vector<std::int64_t> shape; ///< the extents, followed by the strides
-    typename platform::device where; ///< the device to which handles of default streams refer
+    std::vector<std::int64_t> shape; ///< extents of the tensor's dimensions, then their strides
+    typename platform::device where; ///< device that `destroy` makes current, for default streams
 
     dlpack_export(Data&& from, std::vector<std::int64_t>&& extents,
                   typename platform::device device) noexcept

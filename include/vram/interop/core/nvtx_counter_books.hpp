@@ -25,11 +25,13 @@
 namespace vram {
 namespace detail {
 
-/// The accounts (live, reserved and peak bytes, shown by an NVTX tool) of the resources with one
-/// name: one account for these resources together, and one for each tag if tags are counted.
+/// Counts the bytes of all resources that have one name, such as "pool", for an NVTX tool. An
+/// account has live, reserved and peak bytes. The account `total` counts these resources together;
+/// if `tags` is true, each tag of the program has another account.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. If there is no host memory for the account of
-///           a tag, its bytes are counted only in `total`.
+///           a tag, the bytes of the tag are counted only in `total`. A block or a chunk is not
+///           counted if there is no host memory for its record.
 /// Threads   Any thread may call any function.
 class nvtx_resource_books {
 public:

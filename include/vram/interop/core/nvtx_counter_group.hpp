@@ -86,7 +86,7 @@ public:
     /// Passes the values to the tool. The group must be known.
     void sample(values const& now) const noexcept {
         values& last = entry_->last;
-        // A copy of the whole object would write `now` to the stack first.
+        // Member by member, because for `last = now` the compiler first copies `now` to the stack.
         last.live     = now.live;
         last.reserved = now.reserved;
         last.peak     = now.peak;

@@ -100,7 +100,8 @@ private:
         return owner_.is_current() && !process_exit::began();
     }
 
-    /// A chunk that is not registered as a heap, because it lies in a chunk that is one.
+    /// A chunk that lies in a chunk of its upstream. Only the upstream's chunk is registered with
+    /// the NVTX tool as a heap (memory that the tool checks).
     struct inner_chunk {
         address     begin;
         address     end;
@@ -130,8 +131,8 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return table_.forfeit(from, to); }
-        // Only blocks in the chunk may be used, so the region of the upstream's block, which
-        // contains the chunk, ends.
+        // The chunk is a block of an observed upstream, and was registered with the tool as memory
+        // that the program may use. From now on only blocks in the chunk may be used: removes it.
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {

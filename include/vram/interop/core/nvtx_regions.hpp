@@ -129,8 +129,9 @@ public:
         }
         ++is.frees;
     }
-    /// Removes the blocks that overlap [from, to), and their regions. The region of a live block
-    /// that a capture allocated stays, because the captured graph may use it.
+    /// Removes the records of the blocks that overlap [from, to), and their regions (memory that
+    /// the NVTX tool lets the program use). If a capture allocated a live block, its region stays,
+    /// because the captured graph may use the memory.
     void free_all(address from, address to) noexcept {
         try {
             for_overlapping(blocks_, from, to, [&](auto b) {
@@ -149,7 +150,7 @@ public:
         if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
     }
 
-    /// Removes the records and the regions of the blocks that overlap a range.
+    /// Removes the records of the blocks that overlap [from, to), and their regions at the tool.
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }

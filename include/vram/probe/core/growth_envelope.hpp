@@ -18,26 +18,27 @@ namespace detail {
 /// A steady rise of a sequence of sizes, one per step: from the size `from` at the step `since` to
 /// the size `to` at the step `until`. If there is no rise, all members are 0.
 struct steady_rise {
-    std::uint64_t since = 0; ///< the last step before the rise began
-    std::uint64_t until = 0; ///< the last step of the rise
-    std::size_t   from  = 0; ///< the size at `since`
-    std::size_t   to    = 0; ///< the size at `until`, larger than `from`; 0 if nothing rises
+    std::uint64_t since = 0; ///< number of the step from which on the sizes rise
+    std::uint64_t until = 0; ///< number of the last step of the rise; equal to `since` if none
+    std::size_t   from  = 0; ///< the size at the step `since`, before the rise
+    std::size_t   to    = 0; ///< the size at the step `until`, larger than `from`; 0 if none
 
     [[nodiscard]] bool          found() const noexcept { return until != since; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return until - since; }
     [[nodiscard]] std::size_t   bytes() const noexcept { return to - from; }
 };
 
-/// Finds a steady rise in a sequence of sizes. Stores the sizes that all later sizes exceed, each
-/// with its step: the entries. A sequence that grows has entries over its whole length. If a
-/// sequence returns to an earlier size, as a sawtooth or noise does, the entries with this or a
-/// larger size are removed.
+/// Finds a steady rise, as a leak causes it, in a sequence of sizes, one for each step of a
+/// program. Stores an entry (a step and its size) for each size that all later sizes exceed. A
+/// sequence that grows has entries over its whole length. If a sequence returns to an earlier size,
+/// as a sawtooth or noise does, the entries with that size or a larger one are removed.
 ///
-/// A steady rise is close to a straight line, and meets two conditions. It is at least 1.5 times as
-/// high as each swing (a rise and a return) within it, so noise has no steady rise. It is about
-/// twice as long, or more than twice as high, as each earlier rise after which the sizes returned,
-/// so the next tooth of a sawtooth is no steady rise. The greatest height of those earlier rises is
-/// stored for each length (rounded to a power of two).
+/// A rise from an entry to the last step is steady if three conditions hold. At each eighth of its
+/// length, it differs from a straight line by at most a fifth of its height. It is at least 1.5
+/// times as high as each swing within it (sizes that rose and then returned), so noise has no
+/// steady rise. It is about twice as long, or more than twice as high, as each earlier rise after
+/// which the sizes returned, so the next tooth of a sawtooth is no steady rise: for each power of
+/// two of the length, the greatest height of those earlier rises is stored.
 ///
 /// Failure   `add` throws `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -90,9 +91,10 @@ private:
     struct entry {
         std::uint64_t step;
         std::size_t   size;
-        /// The largest size in the steps from `step` to the one before the next entry's step.
+        /// The largest size from `step` on, up to the step before that of the next entry.
         std::size_t top;
-        /// The largest height above `size` to which the sequence rose later before it fell back.
+        /// The largest height above `size` from which the sizes after `step` fell again, to the
+        /// size of the next entry or below; 0 if they did not fall.
         std::size_t swing;
     };
 

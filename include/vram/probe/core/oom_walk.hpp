@@ -59,7 +59,9 @@ decltype(auto) call_with(R& memory, Work& work) {
     }
 }
 
-/// The runs of `survives_oom`. `Top` is true if `memory` itself is the layer that refuses requests.
+/// Makes the runs of `survives_oom`: calls `work` with `memory` repeatedly, and each time lets the
+/// layer `refusing` refuse another request. `Top` is true if `memory` is that layer, and false if
+/// the layer is one of the upstreams of `memory`.
 template <class R, class Work, bool Top>
 class oom_walk {
     using result = decltype(detail::call_with(std::declval<R&>(), std::declval<Work&>()));
@@ -75,8 +77,9 @@ public:
     [[nodiscard]] oom_survival walk() {
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches. The live bytes after the second run are compared with
-        // those after the first, and those after each later run with those after the second.
+        // The first run may fill caches, so live bytes that it leaves are no leak. The second run
+        // leaks if more bytes are live after it than after the first run, and each later run if
+        // more bytes are live after it than after the second run.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }

@@ -16,9 +16,10 @@
 namespace vram {
 namespace detail {
 
-/// The figures of one owner: a tag, a line or a thread. Each new peak of the live bytes of all
-/// owners together has a number. At the peak with the number `moment`, this owner had `at_peak`
-/// live bytes. At any later peak it had `live`, because it has neither allocated nor freed since.
+/// The figures of one owner: a tag, a line or a thread. The peaks of the live bytes of all owners
+/// together are numbered; `now` is the latest. `moment` is the last peak after which this owner
+/// has allocated or freed, and `at_peak` its live bytes at that peak. At any later peak, its live
+/// bytes were `live`.
 struct owner_sums {
     std::size_t   live        = 0;
     std::size_t   blocks      = 0;
