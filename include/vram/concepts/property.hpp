@@ -35,7 +35,8 @@ consteval bool is_named(char const (&word)[Size]) {
     }
     char const* last = at; // start of the unqualified name
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
-        // `W` is a template: the word may be the name of its argument, so `W` is not the word.
+        // The text is the name of type `W`. A `<` means that `W` is a template specialization, so
+        // its name is not `word`, even if `word` names an argument of the template.
         if (*at == '<') { return false; }
         if (*at == ':') { last = at + 1; }
     }

@@ -74,7 +74,8 @@ template <class Properties>
 struct default_queries_of {};
 #endif
 
-/// The properties of vram's resource `R`, in the order that `default_queries_of` has.
+/// The properties of vram's resource `R` as a `property_set`. If `R` has both, `device_accessible`
+/// comes first, as `default_queries_of` expects.
 template <class R>
 using ordered_properties =
     std::conditional_t<has_property<R, device_accessible>,
@@ -155,7 +156,8 @@ public:
     }
     template <class... Words>
         requires(has_property<R, Words> && ...)
-    operator ::cuda::mr::resource_ref<Words...>() && { // that of the synchronous functions
+    /// Before CCCL 3.1, `resource_ref` has only functions without a stream.
+    operator ::cuda::mr::resource_ref<Words...>() && {
         return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
     }
 #endif

@@ -79,7 +79,8 @@ public:
         books_->follow(e);
     }
 
-    /// Returns true for an event that is not counted: without a tool, any except `chunk_added`.
+    /// Returns true if an event of this kind is ignored. Until a tool has accepted counters, each
+    /// kind except `chunk_added` is ignored, and then none.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept {
         return kind != memory_event_kind::chunk_added && !books_->attached();
     }

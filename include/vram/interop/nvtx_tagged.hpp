@@ -26,7 +26,8 @@ namespace vram {
 /// Cost      Without a tool that of `tagged`, and one load. With a tool also two calls of the tool.
 class [[maybe_unused]] nvtx_tagged {
 public:
-    /// Begins a scope with the arguments of a `tagged`: a name, a string, or a tag.
+    /// Begins a scope with a tag, as `tagged` does with these arguments (a name, a string or a
+    /// tag), and an NVTX range with the name of that tag. The destructor ends both.
     template <class... Name>
         requires std::is_constructible_v<tagged, Name...>
     [[nodiscard]] explicit nvtx_tagged(Name&&... name) noexcept

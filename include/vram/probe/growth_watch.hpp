@@ -113,7 +113,8 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    /// Number of steps from one store of the figures to the next.
+    /// Number of calls of `step` from one stored copy of the figures (live bytes, also of each tag
+    /// and line) to the next. Doubles if 16 copies are stored.
     std::uint64_t distance_ = 4;
 };
 

@@ -63,7 +63,7 @@ struct oom_survival {
     std::string cause{};         ///< text of the exception or of the reported error
 
     std::uint64_t requests = 0; ///< number of requests of a run without a refusal
-    std::uint64_t runs     = 0; ///< number of runs
+    std::uint64_t runs     = 0; ///< number of times that `survives_oom` called the tested code
 
     /// Returns true if the code survives each refusal.
     [[nodiscard]] explicit operator bool() const noexcept { return fault == oom_fault::none; }

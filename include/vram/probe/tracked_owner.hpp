@@ -32,7 +32,7 @@ struct tracked_owner {
     std::size_t   blocks      = 0; ///< number of live blocks
     std::size_t   peak        = 0; ///< the highest number of live bytes of this owner
     std::size_t   at_peak     = 0; ///< live bytes when all owners together had their peak
-    std::uint64_t allocations = 0; ///< number of allocations
+    std::uint64_t allocations = 0; ///< number of successful allocations, also of freed blocks
     std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
     /// Number of frees on another stream than that of the allocation.
     std::uint64_t crossed = 0;

@@ -97,7 +97,8 @@ public:
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        // If this is the only live block, its size must be the number of all live bytes.
+        // The sizes of blocks are not stored. But if this block is the only live one, its size must
+        // be the number of all live bytes; a free with another size is reported as `wrong_size`.
         bool const last = blocks_ == 1;
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;

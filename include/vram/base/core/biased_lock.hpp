@@ -101,7 +101,7 @@ private:
         /// A second thread revokes the bias, so that `first_` uses no plain store any more: it
         /// waits until `first_` has unlocked.
         ending,
-        /// Each thread takes the lock by an atomic exchange.
+        /// The bias was revoked: each thread, also `first_`, takes the lock by an atomic exchange.
         shared,
     };
 
@@ -165,10 +165,11 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias of `first_` (from now on this thread locks by an exchange too), and waits
-    /// until `first_` does not hold the lock. After the fence, either `first_` reads `use::ending`
-    /// and does not take the lock by its bias, or this thread reads that `inside_` is true and
-    /// waits until `first_` has unlocked.
+    /// Revokes the bias: from now on also `first_`, the thread that locks by plain stores, must
+    /// lock by an atomic exchange. Returns once `first_` does not hold the lock. The fence orders
+    /// the accesses of both threads: either `first_` reads `use::ending`, and then locks by an
+    /// exchange, or this thread reads that `inside_` is true (`first_` holds the lock) and waits.
+    /// If `first_` is null, no thread has locked yet, and there is no bias.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);

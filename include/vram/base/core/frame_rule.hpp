@@ -39,7 +39,7 @@ struct vram_eh_bases {
 struct frame_rule {
     enum class base : std::uint8_t {
         unknown,
-        none, ///< the function has no caller
+        none, ///< the function is the outermost one of the stack, such as `_start`
         stack_pointer,
         rbp
     };
@@ -54,7 +54,8 @@ struct frame_rule {
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
-    /// Returns the rule of the function that contains the call before the return address.
+    /// Returns the rule for a stack walk that continues from `return_address`: that of the function
+    /// in which the call before this address lies, at this call. `unknown` if no rule is found.
     [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
 };
 
@@ -195,7 +196,7 @@ private:
             return save(which, static_cast<std::int64_t>(take_unsigned()));
         }
         case 0x06: return restore(take_unsigned());
-        case 0x07: { // DW_CFA_undefined
+        case 0x07: { // DW_CFA_undefined: the caller's value of the register is lost
             auto const which = take_unsigned();
             if (which == reg_return) { now_.from = frame_rule::base::none; }
             return which != reg_rbp;
@@ -211,7 +212,7 @@ private:
             if (depth_ == 0) { return false; }
             now_ = stack_[--depth_];
             return true;
-        case 0x0C: { // DW_CFA_def_cfa
+        case 0x0C: { // DW_CFA_def_cfa: the frame ends at a register plus an offset
             auto const which = take_unsigned();
             now_.size        = static_cast<std::int32_t>(take_unsigned());
             return set_base(which);

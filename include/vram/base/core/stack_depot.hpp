@@ -185,8 +185,11 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Returns the call stack of the function with this frame, or null if a rule is missing or not
-    /// certain, or if this call stack was never stored.
+    /// Walks the stack of the thread from the function with the frame address `frame`, by the rules
+    /// (`frame_rule`) stored for the return addresses on the way. Returns the stored call stack of
+    /// at most `frames` return addresses. Returns null if `frame` lies on another stack, if a rule
+    /// is missing, unknown, or does not lead to a higher address of the stack, or if this call
+    /// stack was never stored.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
@@ -202,7 +205,9 @@ private:
             frame_rule const* const rule = its->rule(found[count - 1]);
             if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
             if (rule->from == frame_rule::base::none) { break; }
-            // The stack pointer at the call is above the return address of the called function.
+            // `at` is the place of the return address. The address after it is the stack pointer of
+            // the calling function at the call; the frame of that function extends to higher
+            // addresses.
             std::uintptr_t const low = at + sizeof(void*);
             std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
                                        static_cast<std::size_t>(rule->size);

@@ -134,8 +134,10 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// Counts how often one call of the resource made a stream or the host wait for freed memory.
-    /// Waits of which an observed upstream has notified are left out.
+    /// `notify` sends events of the waits for freed memory that one call of the resource made: at
+    /// most one for streams and one for the host. Then it resets the thread's counters of waits to
+    /// their values before the call, so that a resource above this one does not report these waits
+    /// too.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;

@@ -61,8 +61,9 @@ template <class Platform>
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the id and the device of the stream `s`, which another thread may be using or capturing;
-/// empty if they are not known. Calls `Platform::recall` if it exists, and otherwise `identify`.
+/// Returns the id and the device of the stream `s`. Another thread may be using or capturing `s`,
+/// so `Platform::recall` is called, which returns values stored earlier, or nothing if there are
+/// none. If the platform has no `recall`, `identify` is called.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

@@ -39,9 +39,10 @@ struct part_call {
     part_call const* outer = nullptr;
 };
 
-/// A platform that names the program's lines in reports. `P::calling_part()` is a reference to a
-/// pointer: to the innermost call of vram (`part_call`) that the calling thread is executing, or
-/// null if the thread executes code of the program.
+/// A platform that names lines of the program in reports. `P::calling_part()` returns a reference
+/// to a pointer of the calling thread. The pointer refers to the `part_call` (line and purpose) of
+/// the innermost call of vram that the thread executes; it is null while the thread executes code
+/// of the program.
 template <class P>
 concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;

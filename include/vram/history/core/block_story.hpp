@@ -102,7 +102,9 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        std::uint64_t removed = 0; ///< bytes of parts of the segment that were removed
+        /// Bytes of the segment that events `chunk_removed` have removed and that no later event
+        /// `chunk_added` has added again. If all bytes are removed, the segment ends.
+        std::uint64_t removed = 0;
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
         std::size_t step = first_step;
@@ -135,7 +137,8 @@ private:
             std::rotate(at(i), at(j), at(j + 1));
             return;
         }
-        free_block(order[i], e.memory, found->second.bytes); // the record lacks the free
+        // The free of the live block is missing in the record: adds a step for it.
+        free_block(order[i], e.memory, found->second.bytes);
     }
 
     void follow(std::uint32_t i) {

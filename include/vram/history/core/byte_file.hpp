@@ -88,7 +88,9 @@ public:
         room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
     }
 
-    /// Writes the buffered bytes, and renames the file to the wanted name.
+    /// Writes the buffered bytes to the ".part" file, closes it, and renames it to the wanted name.
+    /// Throws `file_error` if that fails: a file with the wanted name is then unchanged, and the
+    /// ".part" file is removed, at the latest by the destructor.
     void close() {
         flush();
         std::FILE* const file = file_;

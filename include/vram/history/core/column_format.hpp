@@ -79,8 +79,8 @@ public:
         if (n > most) { fail(file_error::reason::damaged); }
         return n;
     }
-    /// Returns the next number as a count of entries of at least `each` bytes: it must not exceed
-    /// those that the remaining bytes can contain.
+    /// Reads a number of entries, each of which takes at least `each` bytes of this column. Throws
+    /// `file_error` (`ends_early`) if the rest of the column is too short for that many entries.
     [[nodiscard]] std::size_t count(std::size_t each) {
         std::uint64_t const n = number();
         if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }

@@ -108,7 +108,8 @@ public:
         }
         change(whose, back);
     }
-    /// Removes all blocks that begin in a range of addresses.
+    /// Removes all blocks that begin in [p, p + bytes). For each of them that is live, calls
+    /// `change(owner, -size)` without a lock.
     template <class Change>
     void end(void* p, std::size_t bytes, Change const& change) noexcept {
         if (bytes == 0) { return; }

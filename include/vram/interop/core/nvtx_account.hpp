@@ -69,7 +69,9 @@ private:
     enum class state : unsigned char {
         idle,     ///< no thread is passing values to the tool
         sampling, ///< one thread is passing values to the tool
-        left,     ///< as `sampling`, marked: that thread must compare the values again
+        /// One thread passes the values to the tool. Another thread has changed the values since
+        /// and returned: the first thread checks them again before it returns.
+        left,
     };
 
     [[nodiscard]] values now() const noexcept {

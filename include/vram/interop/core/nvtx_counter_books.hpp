@@ -71,8 +71,9 @@ public:
         } catch (std::bad_alloc const&) { return; }
         reserve(whose, static_cast<std::int64_t>(bytes));
     }
-    /// Subtracts the blocks and the chunks (memory from the upstream) in a range of addresses from
-    /// the counters. The range has several adjacent chunks, or a part of one.
+    /// Called after the resource has removed its chunks (memory from its upstream) in [p, p +
+    /// bytes): several adjacent ones, or a part of one. Subtracts them from the reserved bytes of
+    /// the resource and of their tags, and the live blocks in the range from the live bytes.
     void chunk_removed(void* p, std::size_t bytes) noexcept {
         all_freed(p, bytes);
         std::uintptr_t const begin = number(p), end = begin + bytes;
@@ -94,7 +95,9 @@ public:
         }
     }
 
-    nvtx_resource_books* next = nullptr; ///< next in the list: the accounts of another name
+    /// Next element of the list in `nvtx_counter_books`: the counters of the resources with another
+    /// name. Null in the last element.
+    nvtx_resource_books* next = nullptr;
 
 private:
     static constexpr std::size_t block_size = 1024;

@@ -75,7 +75,8 @@ public:
         made.entry_ = all_ = fresh.release();
         return made;
     }
-    /// Ends the use of the group, which may have no effect.
+    /// Ends the use of the group: `add` may then return it again. The group stays registered,
+    /// because NVTX cannot remove it. Does nothing if no tool has accepted the group.
     void release() const noexcept {
         if (known()) { entry_->used.store(false, std::memory_order_release); }
     }
@@ -83,7 +84,8 @@ public:
     [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
     /// Returns the values that the tool has, also those of an earlier use of the group.
     [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
-    /// Passes the values to the tool. The group must be known.
+    /// Passes the values to the NVTX tool. Must not be called if `known()` is false (no tool has
+    /// accepted the group).
     void sample(values const& now) const noexcept {
         values& last = entry_->last;
         // Member by member, because for `last = now` the compiler first copies `now` to the stack.

@@ -60,8 +60,9 @@ public:
     /// Returns true if a chunk is registered as a heap with an NVTX tool.
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
-    /// Removes the heaps of the chunks that captures have removed, because the upstream is about to
-    /// free their memory.
+    /// Removes from the NVTX tool the heaps (registered chunks) that stayed after a stream capture
+    /// removed their chunk, because the captured graph may use the memory. Called before the
+    /// upstream frees that memory.
     void forget_captures() noexcept {
         if (!may_call()) { return; }
         std::lock_guard const held{mutex_};
@@ -88,7 +89,9 @@ public:
         case kind::all_freed: return table_.free_all(from, to);
         case kind::chunk_added: add_chunk(from, to, e.name, e.resource, captured); break;
         case kind::chunk_removed: remove_chunk(from, to, e.name, captured); break;
-        // The tool may have refused the memory as long as it had no pages.
+        // Physical memory was mapped to a part of a chunk. The NVTX tool may have refused to
+        // register these addresses before that. So those that are in no heap (registered memory)
+        // are registered now.
         case kind::pages_mapped: table_.cover(from, to); break;
         default: return;
         }

@@ -173,10 +173,11 @@ public:
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Called if there is no host memory for a record of memory in [from, to). Makes one region of
-    /// each heap (registered chunk) that overlaps the range, and of those that share a block with
-    /// it, so that memcheck reports no valid access to these chunks. A heap that was removed would
-    /// not do: compute-sanitizer 13.0 then reports every access to its memory.
+    /// Called if there is no host memory for the record of a block or region in [from, to). Makes
+    /// one region (memory that may be used) of each heap (registered chunk) that overlaps the
+    /// range, or shares a block with such a heap, unless a capture removed its chunk. So memcheck
+    /// reports no access to these chunks; if the heaps were removed, compute-sanitizer 13.0 would
+    /// report each.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -277,7 +278,8 @@ private:
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        // One kept region already contains the block.
+        // A single region kept for captured graphs (in `kept_`) contains the whole block: it stays,
+        // and the block needs no region of its own.
         if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
         keep(begin, end);

@@ -58,7 +58,8 @@ public:
         }
     }
 
-    /// Adds the record of a new block at `p`; `fill(record)` sets its other members.
+    /// Adds the record of a new live block at `p`, where no block may be live. `fill(record)` must
+    /// set all other members of the record, which may contain those of a freed block.
     template <class Fill>
     void insert(void* p, Fill const& fill) {
         shard&     s    = shard_of(p);

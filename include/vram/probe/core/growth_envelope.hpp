@@ -116,7 +116,8 @@ private:
         return true;
     }
 
-    /// Returns the height of the highest swing (a rise and a return) from the entry `i` on.
+    /// Returns the greatest height of a rise after which the sizes returned (a swing), among those
+    /// stored in the entry `i` and in later entries. 0 if there is none.
     [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
@@ -194,7 +195,8 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the smallest size from `step` on.
+    /// Returns the smallest size of the steps from the number `step` on; a larger one if `thin_out`
+    /// has removed its entry.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
         // The first entry at `step` or later is one of those from `low` to `high`.
         std::size_t low = 0, high = entries_.size() - 1;

@@ -152,8 +152,9 @@ private:
         return out;
     }
 
-    /// Returns the live bytes by the figures of `memory_`. If `memory_` has no figures or is itself
-    /// the layer `refusing`, returns the live bytes that were allocated during `survives_oom`.
+    /// Returns the live bytes of `memory_` from its `usage()`. If `memory_` has no `usage()`, or is
+    /// itself the layer `refusing`, returns the bytes of the live blocks that were allocated during
+    /// `survives_oom`.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;

@@ -110,10 +110,12 @@ struct owner_account {
         return *found;
     }
 
-    brief_lock             lock;
-    unsigned               thread;
-    owner_sums             sums{};
-    std::ptrdiff_t         pending = 0; ///< bytes not yet added to the sum of all accounts
+    brief_lock lock;
+    unsigned   thread;
+    owner_sums sums{};
+    /// Sum of the allocated minus the freed bytes of this account that are not yet in the live
+    /// bytes of all threads (`owner_accounts::total_`).
+    std::ptrdiff_t         pending = 0;
     site_sums*             last    = nullptr;
     site_sums*             sites   = nullptr;
     tag_sums*              tags    = nullptr;

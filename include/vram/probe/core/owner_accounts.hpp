@@ -167,7 +167,9 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // If an earlier account has the tag or line too, the sum was made there.
+                    // Account `b` has this tag or line too. If `b` is before `a`, its figures and
+                    // those of `a` are already part of the sum that was made when the outer loop
+                    // was at `b`.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;

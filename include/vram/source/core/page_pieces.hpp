@@ -134,7 +134,8 @@ public:
     }
 
 private:
-    /// A page and its mapping.
+    /// A page, with the piece of physical memory to which it is mapped. The index in `slots_` is
+    /// the number of the page.
     struct slot {
         number piece = nowhere;
         /// Next page that is mapped to the same piece but does not own it.

@@ -231,8 +231,9 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps page `i` if it has no access rights; the page must not own the piece of physical
-    /// memory to which it is mapped. If the call fails, the page stays mapped.
+    /// Unmaps page `i` if no access rights were set for its mapping (by `set_access`). The page
+    /// must not own the physical memory to which it is mapped. If the driver call fails, the page
+    /// stays mapped, and no error is reported.
     void unmap_without_access(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }
