@@ -30,7 +30,7 @@ enum class memory_event_kind : unsigned char {
     /// before it returns the block to its upstream (`chunk_removed`). Pools do not send it.
     free_completed,
     refused, ///< a request was refused: by a pool, `stream_ordered`, or the limit of `limiting`
-    retried, ///< a refused request is tried again after memory was freed
+    retried, ///< a refused request is tried again, because a retry policy returned true
     marked   ///< the program set a mark with the text `name`
 };
 

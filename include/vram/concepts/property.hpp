@@ -19,8 +19,8 @@ struct host_accessible {};
 
 namespace detail {
 
-/// Returns true if the unqualified name of type `W` is `word`. The comparison of names lets a vram
-/// resource provide `::cuda::mr::device_accessible` without including libcu++.
+/// Returns true if type `W` is in a namespace and its name there is `word`. The comparison of names
+/// lets a vram resource provide `::cuda::mr::device_accessible` without including libcu++.
 template <class W, std::size_t Size>
 consteval bool is_named(char const (&word)[Size]) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -33,7 +33,9 @@ consteval bool is_named(char const (&word)[Size]) {
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
         ++at;
     }
-    char const* last = at; // start of the unqualified name
+    // The start of the name of `W` without its namespaces, which is behind the last "::". The
+    // name of a type in the global namespace is not found, and equals no word.
+    char const* last = at;
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
         // The text is the name of type `W`. A `<` means that `W` is a template specialization, so
         // its name is not `word`, even if `word` names an argument of the template.
@@ -48,7 +50,7 @@ consteval bool is_named(char const (&word)[Size]) {
 } // namespace detail
 
 /// `device_accessible` or `host_accessible`, of vram or of another library: a type with one of
-/// these names in any namespace.
+/// these names in any namespace except the global one.
 template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");

@@ -52,7 +52,9 @@ private:
         }
         if (sums.live_changed()) {
             bool const added = step.what == story_step::action::allocated;
-            event("i", "[memory]", e, [&] { // an event as PyTorch's profiler writes it
+            // An instant event for a change of the live bytes, with the members that PyTorch's
+            // profiler writes to its traces. `Bytes` is negative for a free.
+            event("i", "[memory]", e, [&] {
                 number("Addr", step.memory);
                 json_.key("Bytes");
                 if (!added) { to_ << '-'; }

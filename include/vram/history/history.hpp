@@ -71,7 +71,7 @@ public:
     /// Copies share the events. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     history(history const&) noexcept            = default;
-    history& operator=(history const&) noexcept = default; ///< see the copy constructor
+    history& operator=(history const&) noexcept = default; ///< shares the events
 
     /// Returns true if `other` is a copy, which shares the events. A resource over two upstreams
     /// (`fallback`, `segregated`) then stores each of its events once, not for both copies.

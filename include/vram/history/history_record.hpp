@@ -29,7 +29,7 @@ struct history_record {
     /// tables.
     struct event {
         memory_event_kind kind{};
-        bool              has_stream = false; ///< false for functions without a stream
+        bool              has_stream = false; ///< false if the call took no stream
         /// Small number of the thread; a later thread may get the same number.
         std::uint16_t thread = 0;
         std::uint32_t tag    = 0; ///< index in `tags`; 0 is the empty tag

@@ -98,7 +98,9 @@ template <class R>
     requires resource_for<R, cuda_platform, device_accessible>
 class cub_environment {
 public:
-    using memory_type = decltype(as_mr(std::declval<R&>())); ///< the handle that CUB copies
+    /// Type of the handle through which CUB allocates: a view of a stack that cannot be copied, or
+    /// a copy of a handle such as `shared`. CUB gets a copy of the handle from `query`.
+    using memory_type = decltype(as_mr(std::declval<R&>()));
 
     /// Makes an environment with temporary storage from `memory` on the stream `s`.
     cub_environment(R& memory, cuda_stream_view s) noexcept : memory_{as_mr(memory)}, stream_{s} {}

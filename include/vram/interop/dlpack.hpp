@@ -201,7 +201,8 @@ public:
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
     /// Returns the kind of the memory.
     [[nodiscard]] memory_kind kind() const noexcept { return kind_; }
-    /// Returns the number of the device.
+    /// Returns the number of the device of the tensor's memory, as the tensor states it. DLPack
+    /// prescribes 0 for memory of the host.
     [[nodiscard]] int device_id() const noexcept { return device_id_; }
     /// Returns the stream for which the destructor waits.
     [[nodiscard]] stream get_stream() const noexcept { return stream_; }
@@ -257,7 +258,9 @@ private:
         typename Platform::device_guard const on{there};
         return !(Platform::device_of(stream_) == there);
     }
-    /// Returns the device to which the handle of a default stream refers.
+    /// Returns the device that must be current in calls with the stream, because the handle of a
+    /// default stream means that of the current device: the device of the tensor's memory, or, for
+    /// memory of the host, the device that is current already.
     [[nodiscard]] typename Platform::device device_of_streams() const {
         if constexpr (std::constructible_from<typename Platform::device, int>) {
             bool const there = kind_ == memory_kind::device || kind_ == memory_kind::managed;
@@ -273,8 +276,8 @@ private:
     void (*delete_)(void*)                                      = nullptr;
     std::byte*                    data_                         = nullptr;
     std::size_t                   size_                         = 0;
-    std::span<std::int64_t const> shape_{};   ///< belongs to the tensor
-    std::span<std::int64_t const> strides_{}; ///< belongs to the tensor
+    std::span<std::int64_t const> shape_{};   ///< the tensor owns the array
+    std::span<std::int64_t const> strides_{}; ///< the tensor owns the array; empty without strides
     detail::dlpack_type           type_{};
     memory_kind                   kind_      = memory_kind::pageable;
     int                           device_id_ = 0;

@@ -65,7 +65,7 @@ public:
     /// Copies share the counters. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     nvtx_counters(nvtx_counters const&) noexcept            = default;
-    nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< see the copy constructor
+    nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< shares the counters
 
     /// Returns true if `other` is a copy, which shares the counters. A resource over two upstreams
     /// (`fallback`, `segregated`) then notifies one of them.

@@ -66,7 +66,7 @@ public:
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;
 
-    /// Makes an allocator of the memory of `mr`.
+    /// Makes an allocator that allocates from the resource of `mr`, an `any_resource`.
     thrust_host_allocator(any mr) : mr_{std::move(mr)} {
         detail::expect_resource(
             mr_, "thrust_host_allocator: the handle must hold a resource; it was moved from");

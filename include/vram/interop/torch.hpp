@@ -66,7 +66,7 @@ public:
     /// The largest number of devices.
     static constexpr std::size_t most_devices = 64;
 
-    /// Makes an allocator that makes the stack of the device `d` by `make(d)`.
+    /// Makes an allocator. At its first use of a device `d`, it calls `make(d)` for the stack.
     template <class Make>
         requires std::same_as<std::invoke_result_t<Make&, device>, R>
     explicit torch_allocator(Make make)
@@ -148,8 +148,8 @@ private:
 
         friend bool operator==(user const&, user const&) = default;
     };
-    /// The free of a block on the stream `on`, which also waits for the work of the streams
-    /// `others`.
+    /// A block that is freed after the work of the stream `on`, on which it was allocated, and of
+    /// the streams `others`, which `record_stream` announced for it.
     struct late_free {
         void*             p     = nullptr;
         std::size_t       bytes = 0;

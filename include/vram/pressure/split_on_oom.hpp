@@ -21,8 +21,9 @@ struct split_options {
     /// A piece is not split into pieces of fewer items than this, rounded up to a multiple of
     /// `granule`.
     std::size_t least = 1;
-    /// If this number of pieces (calls of the work) with the present number of items have finished
-    /// since that number last changed, the next pieces have twice as many items; 0 means never.
+    /// Number of finished pieces (calls of the work) with `size()` items after which `size()`, the
+    /// largest number of items of a piece, doubles. Shorter pieces, as at the end of the range, do
+    /// not count. A failed piece starts the count again. 0 means that `size()` never grows.
     unsigned grow_after = 0;
 };
 

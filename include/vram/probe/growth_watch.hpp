@@ -64,7 +64,8 @@ public:
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
-        point const*      then = &marks_[0]; // the last stored figures before the growth
+        // The newest of the stored figures that are not younger than the start of the growth.
+        point const*      then = &marks_[0];
         std::size_t const live = memory_->usage().live;
         for (point const& each : marks_) {
             if (each.step <= found.since) { then = &each; }

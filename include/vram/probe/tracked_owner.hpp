@@ -36,7 +36,7 @@ struct tracked_owner {
     std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
     /// Number of frees on another stream than that of the allocation.
     std::uint64_t crossed = 0;
-    call_site     crossed_at{};         ///< line of a free on another stream, if there is one
+    call_site     crossed_at{};         ///< line of one of the frees that `crossed` counts
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
 };
 

@@ -19,8 +19,8 @@ struct virtual_options {
     /// Bytes of one piece of physical memory, rounded up to the granularity of the device; 0 means
     /// the granularity.
     std::size_t handle_size = 2_MiB;
-    /// When a block is freed, up to this many bytes of physical memory stay with the resource for
-    /// the next block; at least `handle_size`, or 0.
+    /// If a block is freed or shrinks, or gives up pages, up to this many bytes of physical memory
+    /// without a block stay with the resource for later blocks. 0, or at least the size of a piece.
     std::size_t keep = 0;
 };
 

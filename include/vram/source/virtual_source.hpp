@@ -306,8 +306,8 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Returns `pages`, the pages of the `n` bytes at `q`. If there are none, the range lies in no
-    /// block, which is reported as a foreign pointer.
+    /// Returns `pages`, the pages that the `n` bytes at `q` overlap. Empty `pages` for `n` > 0 mean
+    /// that the range lies in no block: reports `q` as a foreign pointer.
     static detail::span_blocks::run known(detail::span_blocks::run pages, void const* q,
                                           std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
@@ -333,9 +333,9 @@ private:
         e.template report<platform>();
     }
 
-    /// Changes the size of the block at `p` from `bytes` to `wanted`. Before that, `act(old, new)`
-    /// maps or unmaps memory. Returns false, and changes nothing, if `p` is not such a block, the
-    /// addresses after it are in use, or `act` throws.
+    /// Changes the size of the block at `p` from `bytes` to `wanted`, after `act(old, new)` has
+    /// mapped or unmapped memory. Returns false, and leaves the size, if no block of `bytes` bytes
+    /// starts at `p` (reported), another block has the addresses after it, or `act` throws.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
@@ -354,7 +354,7 @@ private:
         return true;
     }
 
-    /// Returns the bytes of physical memory in all blocks.
+    /// Returns the bytes of physical memory that back pages; only pages of blocks are backed.
     [[nodiscard]] std::size_t live() const noexcept {
         return (span_.held() - span_.spares()) * span_.page();
     }

@@ -178,9 +178,9 @@ private:
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Each call pauses twice as long as the call before, up to 256 pause instructions. Further
-    /// calls yield the core instead, because a thread that holds the lock for so long has probably
-    /// been preempted, perhaps by this thread.
+    /// Called between two attempts to take the lock. Each call pauses twice as long as the call
+    /// before, up to 256 pause instructions. Further calls yield the core instead, because a thread
+    /// that holds the lock for so long has probably been preempted, perhaps by this thread.
     class waiting {
     public:
         void operator()() noexcept {
@@ -229,7 +229,7 @@ private:
     /// without waiting for it. At `enough_`, `first_` may lock by plain stores again.
     mutable unsigned in_a_row_ = 0;
     /// Value of `in_a_row_` at which the thread `first_` owns the bias (locks by plain stores)
-    /// again.
+    /// again. It then doubles, up to `most_in_a_row`, because to revoke the bias costs a fence.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

@@ -45,7 +45,7 @@ struct frame_rule {
     };
 
     base from  = base::unknown;
-    bool saved = false; ///< true if rbp of the caller is on the stack
+    bool saved = false; ///< true if the frame has the caller's rbp; else it is still in rbp
     /// Distance from the base to the end of the frame. The return address is just below the end.
     std::int32_t size = 0;
     /// If `saved`: offset of the place of the caller's rbp from the end (the highest address) of
@@ -91,7 +91,7 @@ private:
         at_ += sizeof w;
         return w;
     }
-    std::uint64_t take_unsigned() noexcept { // LEB128
+    std::uint64_t take_unsigned() noexcept { // reads DWARF's format of numbers, LEB128
         std::uint64_t value = 0;
         for (unsigned shift = 0;; shift += 7) {
             std::uint8_t const byte = *at_++;
@@ -99,7 +99,7 @@ private:
             if (byte < 0x80) { return value; }
         }
     }
-    std::int64_t take_signed() noexcept { // LEB128
+    std::int64_t take_signed() noexcept { // LEB128 with a sign
         std::uint64_t value = 0;
         for (unsigned shift = 0;;) {
             std::uint8_t const byte = *at_++;
@@ -262,7 +262,7 @@ private:
     /// Offset in the function from which on `now_` is the rule: the sum of the advances so far.
     std::uint64_t place_ = 0;
     frame_rule    now_{};
-    frame_rule    first_{}; ///< the rule at the begin of the function
+    frame_rule    first_{}; ///< the rule at the start of the function, for DW_CFA_restore
     frame_rule    stack_[deepest]{};
     std::size_t   depth_ = 0;
 };

@@ -244,7 +244,8 @@ private:
         void const* const* frame; ///< the frame address of `here`
         unsigned           count = 0;
         bool               begun = false;
-        /// True if the frame of `here` ends behind the return address at `frame[1]`.
+        /// True if the unwinder finds the return address of `here` at `frame[1]`, from which a walk
+        /// by rules starts. If false, the thread remembers no rules from this walk.
         bool        regular = false;
         void const* frames[most]{};
     };

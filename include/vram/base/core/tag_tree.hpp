@@ -38,9 +38,9 @@ public:
     static constexpr std::size_t   longest = 255;    ///< the largest number of characters of a path
     static constexpr std::uint32_t most    = 65'535; ///< the largest number of tags
 
-    /// Returns the tag `name` within `outer` (null: the outermost level). Each '/' in the name
-    /// begins a further level. A level without a name, or with the name of the level around it, is
-    /// left out.
+    /// Returns the tag `name` within `outer` (null: the outermost level), and makes it if it does
+    /// not exist. Each '/' in the name begins a further level. A level is left out if it has no
+    /// name, the name of the level around it, or cannot be stored (see `make`).
     [[nodiscard]] static tag_node const* descend(tag_node const* outer, char const* name,
                                                  std::size_t length) noexcept {
         char const* const end = name + length;

@@ -13,7 +13,8 @@ namespace vram {
 namespace detail {
 
 /// Returns the name of the stream `s` for an error message: the handle if `Platform::name` exists,
-/// otherwise the id. If the platform fails, the name is unknown.
+/// otherwise the id, or only that `s` is a default stream. If the platform fails to return the id,
+/// because the stream was destroyed, the name is unknown.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may call.

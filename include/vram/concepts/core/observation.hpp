@@ -116,12 +116,14 @@ public:
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
-    /// Returns an object whose destructor notifies the observers if the calling thread has waited
-    /// for freed memory after this call. Used by calls that return memory to the upstream.
+    /// Returns an object that a call which returns memory to the upstream, such as `trim`, keeps
+    /// until its end. If the call waits for work that may still use freed memory, or makes a stream
+    /// wait, the destructor notifies the observers, if there are any.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Calls `get()`, which allocates `bytes`, and returns its result. Then notifies the observers
-    /// of a wait for the memory, if there was one. Then notifies them of the allocation, or of the
-    /// refusal if `get` throws `std::bad_alloc` or returns null.
+    /// Calls `get()`, which allocates `bytes`, and returns its result or passes on its exception.
+    /// Before that, notifies the observers, if there are any: of a wait for freed memory in `get`,
+    /// and then of the allocation, or of the refusal if `get` threw `std::bad_alloc` or returned
+    /// null. For 0 bytes, only that exception is a refusal, and a null result is no event.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {

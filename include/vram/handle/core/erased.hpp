@@ -21,9 +21,9 @@ namespace detail {
 /// base class: `resource_ref` borrows the resource, and `any_resource` owns it.
 ///
 /// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
-/// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
-/// resource has only `allocate`, its exception is caught, and reported to the error sink unless it
-/// is a `std::bad_alloc`.
+/// an empty optional, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if
+/// the resource has only `allocate`, its exception is caught, and reported to the error sink unless
+/// it is a `std::bad_alloc`.
 ///
 /// Failure   The functions fail as those of the resource.
 /// Threads   The rules are those of the resource.

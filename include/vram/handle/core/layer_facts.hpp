@@ -103,7 +103,8 @@ concept passing_on = standing_on_one<R> && requires {
                           memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// A layer or resource whose `usage()` is not only that of its upstreams.
+/// A layer or resource that counts bytes itself. A handle, or a layer with a `usage()` that only
+/// returns the figures of its upstream or the sums of two upstreams, does not satisfy the concept.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;

@@ -190,7 +190,7 @@ private:
         auto const chunk = lent_.find(e.memory);
         if (chunk != lent_.end() &&
             (chunk->second.resource == e.resource) == chunk->second.lender) {
-            lent_.erase(chunk); // the block was a chunk of another resource
+            lent_.erase(chunk); // another resource had the block as a chunk: the free makes no step
             return;
         }
         // An invalid free: of a live block of another resource, or of a block that is free already.
@@ -388,7 +388,8 @@ private:
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
     std::unordered_map<std::uint64_t, lent>        lent_;  ///< blocks that are also chunks
-    /// By address: number of events `freed` for no live block, which `free_refused` should follow.
+    /// By address: number of invalid frees (events `freed` at an address with no live block of the
+    /// resource), for each of which an event `free_refused` is expected.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
     std::map<std::uint64_t, range>                 ranges_; ///< the segments after the last step

@@ -25,7 +25,7 @@ namespace detail {
 /// Cost      O(log chunks) for each event of a chunk.
 [[nodiscard]] inline std::vector<history_record::chunk> first_chunks(history_record const& from) {
     using kind = memory_event_kind;
-    // Bytes of the chunks, by resource and address.
+    // The chunks at the current point of the walk back: their bytes, by resource and address.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> at;
     for (history_record::chunk const& c : from.chunks) { at[{c.resource, c.memory}] = c.bytes; }
     for (std::size_t i = from.events.size(); i-- != 0;) {
@@ -38,7 +38,8 @@ namespace detail {
         if (found->first.first != e.resource || e.memory - found->first.second >= found->second) {
             continue;
         }
-        // A chunk may have been added in parts and removed as a whole.
+        // Undoes the event: takes the added bytes out of the chunk. Parts before and behind the
+        // bytes stay, because virtual memory is added in parts and removed as a whole.
         std::uint64_t const before = e.memory - found->first.second;
         std::uint64_t const rest   = found->second - before;
         if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }

@@ -132,7 +132,8 @@ public:
         }
     }
 
-    /// After this call, each refusal also writes the file `which`, but at most once a second.
+    /// After this call, each refusal also writes the file `which`. The files are written at most
+    /// once in each second of the clock: further refusals in that second write nothing.
     void write_on_refusal(history_file which) {
         auto const held = lock_.hold();
         on_refusal_.push_back(std::move(which));

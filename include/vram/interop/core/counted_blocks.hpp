@@ -168,7 +168,9 @@ private:
         address_map<node> blocks;
         address_map<area> areas;
         node*             unused = nullptr;
-        /// A ring of the blocks that were freed last by a free with the right size.
+        /// The 32 blocks of this shard that were freed last, in a ring. While a block is in the
+        /// ring, its record is kept, because the resource may still refuse the free. Frees that
+        /// passed a wrong size are not in the ring. Null: no block.
         node* recent[32] = {};
 
         /// Returns the record of the 64 KiB of addresses (`area`) that contain the address `at`.

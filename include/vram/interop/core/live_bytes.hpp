@@ -15,14 +15,16 @@
 namespace vram {
 namespace detail {
 
-/// The live bytes of several threads, and their peak, without a counter that all threads write.
+/// Counts the live bytes of several threads, and their peak, without a counter that all threads
+/// write.
 ///
-/// Each thread has *room*: by how much it may raise the live bytes. The rooms of all threads
-/// together are always the peak minus the live bytes. So an allocation takes room from its thread,
-/// or else from other threads; if all rooms together are too small, the peak rises by the rest. A
-/// free gives its thread room. The peak is never below the live bytes of any moment. If calls of
-/// several threads overlap, it is not above the highest peak of the orders in which they may have
-/// happened.
+/// Each thread has a *room*: the number of bytes that the thread may add to the live bytes before
+/// the peak must rise. The sum of all rooms is the peak minus the live bytes. `sub(n)` adds `n` to
+/// the room of its thread. `add(n)` takes `n` bytes of room, first from its own thread, then from
+/// other threads. If all rooms together have fewer than `n` bytes, the peak rises by the rest.
+///
+/// The peak is never below the live bytes of any moment. Calls of several threads that overlap may
+/// take effect in any order; the peak is at most the one of the order with the highest peak.
 ///
 /// Threads   Any thread may call any function. All operations are sequentially consistent.
 /// Cost      `add` and `sub`: an atomic operation on a cache line of the thread. `add` without

@@ -184,7 +184,8 @@ private:
     char const*                  resource_;
     nvtx_account                 total_;
     counted_blocks<nvtx_account> blocks_;
-    /// The account of a tag is in the block with the index id / `block_size`.
+    /// The accounts of the tags, created when first needed. The account of the tag with the number
+    /// `id` is at the index `id % block_size` of the block `of_tags_[id / block_size]`.
     std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
     std::map<std::uintptr_t, chunk> chunks_; ///< protected by `mutex_`

@@ -139,8 +139,9 @@ private:
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Two resources with one name may have chunks in the range. The upper resource removes its
-        // chunks first, and these are the last ones in `inner_`.
+        // Erases the chunks of one resource from `inner_` (the chunks that lie in a heap). If two
+        // resources with this name have chunks in the range, the upper one removes its chunks
+        // first, and added them last: so the resource of the last match is the one.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {

@@ -72,18 +72,20 @@ public:
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
-            // In a capture the memory was not freed by CUDA: the upstream reuses it for the graph.
+            // In a capture, the upstream reuses memory that CUDA has not freed. So the tool still
+            // has the heap, which must be removed there too.
             if (captured) { return drop_heap(h); }
             for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
             for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
             heaps_.erase(h);
         });
     }
-    /// Removes the heaps in a range, with their regions.
+    /// Removes the heaps that overlap [from, to) and their regions, here and at the NVTX tool.
     void drop_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
     }
-    /// If `ended`, removes the heaps of the chunks that captures have removed, else the others.
+    /// If `ended` is true, removes the heaps (registered chunks) that are kept for captured graphs,
+    /// because a capture has removed the chunk. If it is false, removes all other heaps.
     void drop_all(bool ended) noexcept {
         for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
             if (h->second.ended == ended) { drop_heap(h); }
@@ -210,7 +212,7 @@ private:
         address     end        = 0;
         char const* resource   = "";
         unsigned    frees      = 0;     ///< number of frees that were not refused; 0 if live
-        bool        has_region = true;  ///< false if a region of `kept_` contains the block
+        bool        has_region = true;  ///< false: a region of `kept_` contains the block
         bool        captured   = false; ///< true if a capture allocated the block
     };
 

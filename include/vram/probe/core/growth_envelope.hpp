@@ -140,8 +140,10 @@ private:
     /// it rises by a quarter of that slope or more, so the flat parts of a growth by jumps are no
     /// plateaus.
     [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
-        constexpr std::size_t         parts = 128;
-        std::array<double, parts + 1> at{}; // the smallest size from each point on
+        constexpr std::size_t parts = 128;
+        // The rise is divided into `parts` stretches of equal length: `at[k]` is the smallest size
+        // after the first `k` of them.
+        std::array<double, parts + 1> at{};
         std::uint64_t const           length = last().step - entries_[first].step;
         for (std::size_t k = 0; k <= parts; ++k) {
             at[k] = static_cast<double>(

@@ -91,7 +91,9 @@ struct site_sums {
     [[nodiscard]] call_site at() const noexcept { return line; }
 };
 
-/// The figures of the blocks that one thread allocated; any thread may free them.
+/// The figures of the blocks that one thread allocated. Threads share an account if their numbers
+/// (`thread_number`) are equal modulo 1024. Any thread may free the blocks, so `lock` protects the
+/// figures.
 struct owner_account {
     explicit owner_account(unsigned number) noexcept : thread{number} {}
     owner_account(owner_account&&) = delete;

@@ -27,7 +27,8 @@ namespace detail {
 /// Cost      One `brief_lock` for each allocation and each free.
 class owner_accounts {
 public:
-    /// The number of bytes, for each thread, by which the sum of all accounts may be wrong.
+    /// For each account, up to this many bytes of allocations or frees are not yet in `total_`, the
+    /// live bytes of all accounts.
     static constexpr std::size_t slack = std::size_t{1} << 20;
 
     owner_accounts()                 = default;
@@ -85,8 +86,8 @@ public:
         visit(spare_);
     }
 
-    /// Returns the largest number of live bytes of all threads together. It may be wrong by 1 MiB
-    /// (`slack`) for each thread except one.
+    /// Returns the peak of the live bytes of all threads together. The result may be too small or
+    /// too large by 1 MiB (`slack`) for each account except one.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
@@ -112,7 +113,9 @@ private:
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
-            line = std::bit_cast<std::uintptr_t>(at); // `at` holds the address of constant data.
+            // A `call_site` is one pointer to the constant data that describes the line, so the
+            // value of the pointer serves as the number of the line.
+            line = std::bit_cast<std::uintptr_t>(at);
         } else {
             line = (reinterpret_cast<std::uintptr_t>(at.file()) << 12) ^ at.line();
         }

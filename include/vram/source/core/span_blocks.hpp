@@ -182,8 +182,9 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// Returns a block of `bytes` bytes at `address`, which lies in page `first`; an empty block if
-    /// it would exceed the range.
+    /// Computes the block with `bytes` bytes at `address` (an address in the page `first`): the
+    /// result also has the pages that the block occupies. Does not insert the block in `blocks_`.
+    /// Returns an empty block if the bytes exceed the range.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);

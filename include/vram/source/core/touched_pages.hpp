@@ -48,7 +48,8 @@ public:
     static constexpr std::size_t page      = 4096;
     static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-    /// Returns the size of a mapping for `bytes` bytes.
+    /// Returns the number of bytes that `map(bytes)` maps: `bytes` rounded up to a multiple of
+    /// 4 KiB (a page), or of 2 MiB (a huge page) if `bytes` is at least 2 MiB.
     [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
         return align(bytes, bytes < huge_page ? page : huge_page);
     }

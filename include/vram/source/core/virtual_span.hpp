@@ -183,7 +183,7 @@ public:
     /// Returns the number of pieces of physical memory, including those that back no page.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
     [[nodiscard]] std::size_t spares() const noexcept { return pieces_.spares(); }
-    /// Returns the number of pieces created and destroyed so far.
+    /// Returns how many driver calls created or destroyed a piece of physical memory so far.
     [[nodiscard]] std::uint64_t                calls() const noexcept { return calls_; }
     [[nodiscard]] address_range<Memory> const& range() const noexcept { return range_; }
     [[nodiscard]] Memory const&                memory() const noexcept { return range_.memory(); }
