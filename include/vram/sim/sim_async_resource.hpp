@@ -211,7 +211,8 @@ private:
         std::shared_ptr<detail::sim_pool> pool;
     };
 
-    /// Returns unused bytes to the device except `keep`. The memory of queued frees stays reserved.
+    /// Returns unused bytes of the pool to the device, but keeps `keep` of them, or as many as the
+    /// queued frees have if that is more. Returns the number of bytes that the device got.
     std::size_t return_unused(std::size_t keep) {
         std::size_t const held = saturating_add(owner_->pool->live, keep);
         return detail::sim_heap::trim(device_.machine(), *owner_->pool, held);

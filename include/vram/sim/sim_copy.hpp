@@ -91,8 +91,8 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     if (!within && !staged) {
         detail::sim_wait{call}.synchronize(s);
     } else if (staged && bytes > 65536) {
-        // This wait takes the time in which the host copies to the driver's buffer. It orders
-        // nothing.
+        // CUDA's call returns when the host has copied the source to the driver's buffer. This wait
+        // takes the time of the copy for that, but gives the host no order after the copy.
         detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
@@ -143,8 +143,9 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
 
 /// Fills `bytes` bytes with `value` in the order of `stream`. The call waits only for a fill of
 /// pageable memory (measured on an H100: not for device, pinned or managed memory). A fill of
-/// pageable memory is reported unless devices use the host's page tables; the host is not ordered
-/// after it then, as after a copy.
+/// pageable memory is a mistake that is reported, unless devices use the host's page tables
+/// (`sim_options::host_page_tables`). In that case the wait gives the host no order after the fill,
+/// because CUDA's call may return earlier.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -176,7 +177,8 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
         detail::vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With the host's page tables, CUDA's call need not wait, so this wait gives no order.
+        // If devices use the host's page tables (`sim_options::host_page_tables`), CUDA's call may
+        // return before the fill is complete. The simulated call waits, but without order.
         if (!m.options.host_page_tables) { m.acquire(*call.host, then); }
     }
     call.throw_report();

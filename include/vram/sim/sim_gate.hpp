@@ -89,7 +89,7 @@ public:
 
     /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
     /// last result of `ready()`. If a `sim_thread` blocks in real time, simulated time stops. The
-    /// wait then ends when no such thread has called the device for `most` of real time (at least
+    /// wait then ends when no `sim_thread` has called the device for `most` of real time (at least
     /// 200 ms).
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
@@ -101,8 +101,8 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // Simulated time had stopped and advances again, so the time limit `most` begins
-                // again.
+                // Simulated time stopped because a thread blocked in real time. Now time advances
+                // again, so the limit `most` begins again.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -229,8 +229,8 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // There is no host memory to record the order: what the holder did does not happen
-            // before the next acquisition.
+            // The order could not be stored for lack of host memory: the next acquisition does not
+            // follow this thread's work. No more races are reported.
             detail::report_caught({.kind = error_kind::platform_error,
                                    .call = "releasing a lock of the simulated device"});
         }
@@ -244,8 +244,8 @@ private:
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // If a host function releases the gate, the earlier work of its stream happens before
-            // the next acquisition.
+            // If a host function of a stream releases the gate, the earlier work of the stream
+            // happens before the next acquisition. The body of a kernel gives no order.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;

@@ -70,8 +70,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. Threads that are no `sim_thread` share
-    /// one, unless `sim_host_order::checked` is set.
+    /// Returns the simulated time of the calling thread. Unless `sim_host_order::checked` is set,
+    /// all threads that are no `sim_thread` and started none share one time.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};

@@ -68,14 +68,15 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// As with `ordered` between two threads that are no `sim_thread`, as with `checked` otherwise.
+    /// Between two threads that are no `sim_thread`: as with `ordered`. If one of them is a
+    /// `sim_thread`: as with `checked`.
     by_kind,
     /// Each call is ordered after everything that the other threads have called before it. No
     /// correct program is reported, and no missing order between threads is found.
     ordered,
-    /// Only the order that the program requested counts. For a `sim_thread`: its creation and join,
-    /// `sim_gate` and `sim_platform::lock`. Any other order, and all order of other threads, must
-    /// be declared with `sim_happens_before` and `sim_happens_after`.
+    /// Only the order that the program requested from the simulation counts: creation and join of a
+    /// `sim_thread`, `sim_gate` and `sim_platform::lock`. Any other order, for example by a
+    /// `std::mutex`, must be declared with `sim_happens_before` and `sim_happens_after`.
     checked,
 };
 
@@ -174,8 +175,10 @@ struct sim_costs {
     sim_cost record       = {};
     sim_cost wait         = {}; ///< `cudaStreamWaitEvent`
     /// `cudaEventQuery`, `cudaStreamQuery`.
-    sim_cost query       = {};
-    sim_cost synchronize = {}; ///< a wait of the host; `wake` is added if the work was not complete
+    sim_cost query = {};
+    /// A call with which the host waits for a stream, an event or the device
+    /// (`cudaStreamSynchronize`). If it really waits, `wake` is added.
+    sim_cost synchronize = {};
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};

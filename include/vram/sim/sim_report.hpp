@@ -110,7 +110,7 @@ struct sim_event_of {
     /// True for a host function in a stream (`sim_call_host`).
     bool host_function = false;
     bool graph         = false; ///< true for a node of a graph that was launched
-    /// The part of vram that made the call, if it was not the program.
+    /// The part of vram that made the call, or `program` if the user's code made it.
     sim_part      part   = sim_part::program;
     std::uint64_t number = 0; ///< number of the operation among all of the `sim_node`, from 1
     std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
@@ -204,11 +204,11 @@ struct sim_report {
 ///
 ///     std::puts(node.unchecked().text().c_str());
 struct sim_unchecked {
-    std::uint64_t kernels        = 0; ///< number of kernels without `reads`, `writes` and `atomics`
+    std::uint64_t kernels        = 0; ///< number of kernels that declare no access
     std::uint64_t host_functions = 0; ///< number of host functions that declare no access
     std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
-    std::uint64_t waits    = 0; ///< number of conflicts that a wait, no longer stored, may order
-    std::uint64_t values   = 0; ///< number of later writes that may end an earlier wait as well
+    std::uint64_t waits    = 0; ///< number of undecided conflicts: a wait was forgotten
+    std::uint64_t values   = 0; ///< number of writes that may end a wait ordered by another
     std::uint64_t resource_events = 0; ///< number of lost events of resources (no host memory)
     /// Number of orders and accesses that could not be recorded for lack of host memory. After the
     /// first, no races are reported.

@@ -81,7 +81,8 @@ public:
         return s.capture != nullptr;
     }
 
-    /// Returns true if all work of the stream is complete at the thread's simulated time.
+    /// Returns true if all work of the stream is complete at the simulated time of the calling
+    /// thread; for the legacy default stream, also that of the blocking streams of its device.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};
@@ -90,7 +91,8 @@ public:
         call.admit();
         return detail::sim_wait{call}.done(s);
     }
-    /// Blocks the calling thread in simulated time until all work of the stream is complete.
+    /// Blocks the calling thread in simulated time until all work of the stream is complete; for
+    /// the legacy default stream, also that of the blocking streams of its device.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};

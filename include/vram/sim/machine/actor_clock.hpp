@@ -24,7 +24,7 @@ namespace detail {
 /// and the last few counters that changed are in the object; all others are in a tree that clocks
 /// share. The object also stores the owner's count at which the other counters last changed. A
 /// clock that includes this count includes all of them, so most joins need no look at them. Single
-/// counters that were raised after that count are marked as *late*.
+/// counters that were raised after that count are marked as *late*: the other clock may lack them.
 ///
 /// Each clock that includes a count of an actor must also include everything that the actor's own
 /// clock included at that count. This holds if clocks are made by copies, `join` and `advance`.
@@ -68,8 +68,8 @@ public:
     }
 
     /// Returns true if `join` or `raise` changed the clock after the last `advance` of its owner.
-    /// The owner must then call `advance` once more before it ends, because a new stream or thread
-    /// may reuse its index and continue its count.
+    /// The owner must then call `advance` once more before it ends: the next count stands for the
+    /// joined work, and must not go to a new stream or thread that reuses the index.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
     /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
@@ -171,9 +171,9 @@ private:
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
-    /// Returns true if `other` is known to include all counters of this clock except a few in
-    /// `last_` (counters that changed last). If this is the owner's own clock, not a copy, the
-    /// owner's counter may be missing too.
+    /// Returns true if `other` is known to include all counters of this clock, except perhaps a few
+    /// entries of `last_` (counters that changed last). The owner's counter must be included too if
+    /// this clock is a copy; it may be missing if this is the owner's own clock.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
@@ -301,8 +301,9 @@ private:
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
-    /// A clock that includes this count of the owner (a stream or thread) includes all other
-    /// counters, except those that the bit set `late_` marks.
+    /// A count of the owner (a stream or host thread). Another clock that includes this count also
+    /// includes all counters of this clock, except the owner's and the entries of `last_` that the
+    /// bit set `late_` marks.
     std::uint64_t learned_ = 0;
     /// Index of an earlier owner (stream or thread) of these counters, or `none`. Each clock that
     /// includes that owner's count `via_count_` includes all counters in the tree `all_`.
@@ -312,15 +313,18 @@ private:
     /// Bit set of the entries of `last_` (counters that changed last) that were raised late: a
     /// clock may lack them although it includes the owner's count `learned_`.
     unsigned late_ = 0;
-    /// Bit set of the entries of `last_` (counters that changed last) that a clock may lack
-    /// although it includes the count `via_count_` of the earlier owner `via_`.
+    /// Bit set of entries of `last_` (counters that changed last). Another clock may lack these
+    /// entries although it includes the count `via_count_` of `via_`, the stream or thread that
+    /// owned this clock earlier.
     unsigned via_late_ = 0;
     /// True if each clock with the count `via_count_` of the earlier owner `via_` also includes the
     /// entries of `last_`, except those in `via_late_`.
-    bool  via_all_   = false;
-    bool  joined_    = false; ///< true if the clock has changed since the last `advance`
-    bool  copy_      = true;  ///< true for a copy of the owner's clock, such as an event's
-    entry last_[few] = {};    ///< the counters that changed last, each with its stream or thread
+    bool via_all_ = false;
+    bool joined_  = false; ///< true if the clock has changed since the last `advance`
+    /// True for a copy of an owner's clock, such as the clock of an event: `advance` was not called
+    /// on this object since the copy.
+    bool  copy_      = true;
+    entry last_[few] = {}; ///< the counters that changed last, each with its stream or thread
 };
 
 } // namespace detail

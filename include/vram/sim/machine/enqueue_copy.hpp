@@ -136,7 +136,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With the host's page tables, CUDA's call need not wait, so this wait gives no order.
+        // If devices use the host's page tables (`sim_options::host_page_tables`), CUDA's call may
+        // return before a copy to pageable memory is complete. The simulated call waits, but the
+        // host is not ordered after the copy.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
         // A copy from pageable memory to a device may still be under way, so it does not happen
         // before the host's next step.

@@ -110,8 +110,8 @@ public:
     /// Begins a wait for work that is not queued yet, such as another stream's write of a value.
     /// `slot` and `count` are the index and the number of the wait in vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends a wait that `begin_wait` began: the work in the vector clock `then` happens before it.
-    /// Reports the conflicts that the wait could have ordered and does not.
+    /// Ends the wait `slot`, `count`: the work in the vector clock `then` happens before it.
+    /// Reports the stored conflicts that this wait could have ordered and that stay unordered.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
@@ -291,9 +291,9 @@ private:
         return false;
     }
 
-    /// Checks and records an access to reserved virtual addresses, one mapping of physical memory
-    /// after the other. If resources divide the range, their blocks are checked first, and the
-    /// waits of resources count as order. Accesses through other addresses are compared too.
+    /// Checks and records an access to reserved virtual addresses, mapping by mapping, also against
+    /// accesses to the physical memory through other addresses. If a resource divides the range,
+    /// its blocks are checked first; for the mappings, waits of resources then count as order.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;

@@ -17,9 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// The earlier operations that conflict with one operation: they access the same bytes without an
-/// order. For each stream or host thread the last one is stored, with a range that contains all
-/// bytes in conflict.
+/// The earlier operations that conflict with one operation: both access some byte, and nothing
+/// orders them. For each stream or host thread only the last one is stored (but see `separate`),
+/// with a range that contains all bytes in conflict.
 ///
 /// Threads   One thread at a time.
 /// Cost      One comparison for each operation in the histories.
@@ -31,9 +31,10 @@ public:
         std::uintptr_t end;
     };
 
-    /// Prepares a search for conflicts with the operation `step`. Everything in the vector clocks
-    /// `clocks` happens before it. If `fully` is true, the waits of resources count as order.
-    /// Between `step` and an earlier free of the memory they always count.
+    /// Prepares a search for earlier operations that conflict with `step`. An operation that one of
+    /// the vector clocks `clocks` includes happens before `step`, so it does not conflict. If
+    /// `fully` is true, order by waits that resources (such as a pool) make for themselves also
+    /// counts. For an earlier free of the memory it always counts.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
@@ -41,8 +42,9 @@ public:
     /// From now on, the allocation of the memory does not count as a conflict.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the conflicts with operations in `h`, the access history of the bytes from `begin` to
-    /// `end`: the accesses there that do not happen before `step`.
+    /// Adds the operations of `h`, the access history of the bytes from `begin` to `end`, that
+    /// conflict with `step` and do not happen before it. Two reads never conflict, nor do two
+    /// atomic accesses.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.mixed) { return; }

@@ -28,15 +28,15 @@ struct sim_history {
     bool                      mixed  = false; ///< true if not all elements of `reads` are reads
     std::size_t               latest = 0;     ///< position in `reads` that `note` changed last
 
-    /// Adds an access. A read or an atomic access replaces the previous one of its kind by the same
-    /// stream or thread, and a write replaces all, except accesses before a wait of the stream for
-    /// work that is not queued yet.
+    /// Adds an access. A read (or atomic access) replaces the last read (or atomic access) of its
+    /// stream or thread. A write replaces all earlier accesses of all streams and threads. Keeps an
+    /// earlier access if a wait for work that is not queued yet precedes only one of the two.
     void note(sim_event_of const& step, sim_late_order const& late) {
         if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
         mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
-        // Keeps the stream's previous access if, between it and the new one, the stream may have
-        // waited for work that was not queued yet.
+        // Skips, and so keeps, an earlier access of this kind by this stream or thread if only the
+        // new access follows a wait for work that is not queued yet.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -63,8 +63,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces the accesses by the write `step`. Keeps an earlier access if a wait for work that
-    /// is not queued yet may order one of the two and not the other.
+    /// Replaces all earlier accesses by the write `step`. Keeps an earlier access if a wait for
+    /// work that is not queued yet precedes only one of the two, that access or the write.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {

@@ -45,8 +45,8 @@ struct sim_host {
     /// True if a thread that is no `sim_thread` may end the wait of this one, which is then no
     /// deadlock.
     bool may_be_outside = false;
-    /// The operation that this thread waits for. Unused if it waits at `gate` (a `sim_gate` or
-    /// `sim_lock`) or for the end of `threads`.
+    /// The operation of the device that this thread waits for. Empty if the thread does not wait,
+    /// waits at `gate` (a `sim_gate` or `sim_lock`), or joins `threads`.
     sim_moment  operation{};
     void const* gate = nullptr;
     /// True if `gate` is the address of a `sim_lock`, false for a `sim_gate`.
@@ -105,7 +105,8 @@ struct sim_self_owner {
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // The vector is never freed if `owner`, which would free it, was already destroyed.
+        // If the thread has already destroyed `owner`, which frees the vector at thread exit, a new
+        // vector is created, and never freed.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

@@ -21,8 +21,9 @@ namespace detail {
 
 /// The waits of streams for work that is not queued yet: for a value that another stream writes
 /// later, or for the other ranks of a collective. When such a wait begins, it is not known which
-/// operations happen before it. So a conflict of two accesses that the wait may order is kept until
-/// the wait is resolved (its work is queued), and reported then if the wait does not order them.
+/// operations happen before it. So a conflict of two accesses that the wait may order is stored
+/// until the awaited work is queued (the wait is *resolved*), and reported then if no wait orders
+/// the accesses or may still do so.
 ///
 /// A wait has an index in vector clocks (records of the happens-before order) and a count: the
 /// operations with this count in their clocks happen after the wait.
@@ -96,10 +97,10 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends a wait: the work in the vector clock `then` happens before it. Removes each stored
-    /// conflict (two accesses that a wait may order), unless another wait may still order it. Of
-    /// the removed conflicts, returns those that are unordered, and adds to `lost` the number of
-    /// those for which this is not known.
+    /// Ends the wait with this index and number in vector clocks: the work in the vector clock
+    /// `then` happens before it. Then removes each stored conflict (two accesses) that no other
+    /// open wait may order. Returns the removed ones that are unordered, and adds to the member
+    /// `lost` the number of those for which this is not known.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -122,8 +123,8 @@ public:
         return unordered;
     }
 
-    /// Number of conflicts of which it is not known if a wait orders them, because the wait is not
-    /// stored any more (see `forget`).
+    /// Number of conflicts that could not be decided: `forget` has removed a wait that may order
+    /// the two accesses.
     std::uint64_t lost = 0;
 
 private:
@@ -185,9 +186,9 @@ private:
         });
     }
     /// Called when the work of the wait `resolved` is queued. `then` is the vector clock of all
-    /// work that happens before `resolved`. It may include other waits, whose work is not queued
-    /// yet. The operations that follow `resolved` follow these waits too, and are added to their
-    /// `followers`.
+    /// work that happens before `resolved`, and may include other waits that are still open. The
+    /// operations after `resolved` also come after those: adds the `followers` of `resolved` (the
+    /// first later operation of each stream or thread) to theirs.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -197,8 +198,8 @@ private:
             }
         }
     }
-    /// Removes the older half of the resolved waits (their work is queued). For each stream with
-    /// removed waits, stores one vector clock in their place: the work that happens before any of
+    /// Removes the older half of the resolved waits (their work is queued). In place of all removed
+    /// waits of one stream, stores one vector clock: the work that happens before at least one of
     /// them.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
@@ -215,8 +216,9 @@ private:
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
     }
 
-    /// For each stream, the waits that are not stored any more (see `forget`). The key is the index
-    /// of the stream's waits in vector clocks.
+    /// For each stream, a summary of the waits that `forget` has removed: the range of their
+    /// counts, and the work that happens before them. The key is the index of the stream's waits in
+    /// vector clocks.
     std::map<std::size_t, forgotten> forgotten_;
     std::deque<wait>                 waits_;
     std::vector<conflict>            kept_;

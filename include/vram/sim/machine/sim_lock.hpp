@@ -96,8 +96,8 @@ private:
         try {
             follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
-            // There was no host memory to record the order. This thread does not take the lock, so
-            // another waiting thread is woken to take it.
+            // The order could not be stored for lack of host memory. This thread throws and does
+            // not take the lock, so it wakes another thread that waits for the lock.
             wake(machine_->schedule.now());
             throw;
         }
@@ -167,7 +167,8 @@ private:
     /// The thread that held the lock last. Null if the function of an operation did, or if races
     /// are not checked.
     mutable sim_host const* holder_ = nullptr;
-    /// True if calls of the program, not only of a resource, order `holder_` after earlier holders.
+    /// True if a lock call of the program has ordered `holder_` after earlier holders; false if
+    /// only a call inside a resource has, which adds nothing to the order of the program.
     mutable bool in_program_ = false;
     /// Counter of `holder_` in its vector clock after its last release; 0 before its first release.
     mutable std::uint64_t released_ = 0;

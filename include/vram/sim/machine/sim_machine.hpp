@@ -341,7 +341,7 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of ended streams in the process of which the end was announced to resources.
+    /// Number of `sim_stream`s destroyed in the process, without raw ones. Resources poll it.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
@@ -384,7 +384,7 @@ private:
         for (sim_moment const& m : s.waits) { orphans.add(m); }
         vclock.join(s.vclock);
     }
-    /// Reserves memory for `n` elements or more, so that few calls of a series allocate.
+    /// If `v` has room for fewer than `n` elements, reserves `2 * n`, so that few calls allocate.
     template <class Type>
     static void reserve(std::vector<Type>& v, std::size_t n) {
         if (n > v.capacity()) { v.reserve(2 * n); }

@@ -26,15 +26,17 @@ struct sim_stream_state;
 struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
-        std::uint64_t     id;     ///< id of this stream
+        std::uint64_t     id;     ///< id of the rank's stream
         /// Index and number, in vector clocks, of the wait for the other ranks
         std::size_t   slot;
         std::uint64_t count;
     };
 
-    std::size_t                 ranks = 0;
-    std::vector<party>          queued; ///< the ranks with queued operations
-    vector_clock                vclock; ///< join of the vector clocks of the queued operations
+    std::size_t        ranks = 0;
+    std::vector<party> queued; ///< the ranks with queued operations
+    /// Join of the vector clocks of the operations queued so far. When those of all ranks are
+    /// queued, everything in this clock happens before the end of each.
+    vector_clock                vclock;
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
     /// True after a deadlock: each operation ends when its stream reaches it.

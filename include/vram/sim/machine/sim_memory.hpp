@@ -64,8 +64,9 @@ public:
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
 
-    /// Returns the kind of the memory at `p`. Sets `device` to its device, or to 0 for pinned and
-    /// managed memory. Does not change `device` for registered and pageable memory.
+    /// Returns the kind of the memory at `p`; reserved virtual addresses count as device memory.
+    /// Sets `device` to its device, or to 0 for pinned and managed memory. Does not change `device`
+    /// for registered and pageable memory.
     [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
         for (std::size_t i = 0; i < spaces_.size(); ++i) {
             if (!spaces_[i]->holds(p)) { continue; }
@@ -141,7 +142,8 @@ private:
     /// up to 512 bytes, and one for each doubling up to 1 TiB. A zone has more addresses than the
     /// device has bytes, so that it normally has a gap for each block.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    // Sanitizers need shadow memory for all addresses, so there is only one zone.
+    // A sanitizer needs shadow memory for each reserved address, so blocks of all sizes share one
+    // zone, with fewer addresses.
     static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -60,8 +60,9 @@ public:
         });
     }
 
-    /// Returns the block that begins at `p`, live or freed, in the innermost of the chunks that
-    /// contain `p`. Returns null if there is none.
+    /// Returns the block of a resource that begins at `p`, live or freed. If there are several,
+    /// because a pool allocated one inside a block of its upstream, returns the innermost. Returns
+    /// null if there is none.
     [[nodiscard]] sim_inner_block* block_at(std::uintptr_t p) {
         sim_inner_block* found = nullptr;
         descend(p, [&](sim_inner_block& part) {
@@ -235,12 +236,13 @@ private:
             part->released                  = step;
             return;
         }
-        // The resource may now allocate the memory again, so launches of the graph must not use it.
+        // The resource may allocate the memory again from now on. It is no longer memory of a
+        // graph: an access by a launch of the graph is reported.
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // If the stream of the free was destroyed, the resource waits for the device before it
-        // reuses the block, so no access can conflict with the free.
+        // Nothing is checked if the stream of `e` was destroyed (`s` is null): the resource then
+        // waits for the device before it reuses the block, so no access can conflict.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
@@ -266,8 +268,10 @@ private:
             part->history = {part->bytes, {part->allocated, {}}};
         }
     }
-    /// Frees all blocks in the range of the event `e`. The resource waits for the streams that
-    /// allocated or freed blocks there before it allocates the memory again.
+    /// Handles the event `e`, by which a resource frees all of its blocks in a range at once: marks
+    /// these as freed, except those of captured graphs. Before it allocates the memory again, the
+    /// resource waits for the streams that allocated or freed blocks there, so accesses by these do
+    /// not conflict.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -344,9 +348,9 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free adds no work to the stream: it is complete when the earlier work is. An
-            // allocation on the legacy stream adds none either: blocking streams wait for it only
-            // if other work follows it there.
+            // A free is no new step of its stream: it takes effect after the earlier work. Neither
+            // is an allocation on the legacy default stream: blocking streams are ordered after it
+            // only if an action of the legacy stream follows it.
             if (allocates && s->legacy) {
                 m_.add_allocation(*s);
             } else if (allocates) {

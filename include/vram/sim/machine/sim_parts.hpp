@@ -24,9 +24,11 @@ class sim_parts;
 /// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
 /// until its memory is allocated again. If only a part is allocated again, the rest is kept.
 struct sim_inner_block {
-    std::uintptr_t begin    = 0; ///< first address of the block
-    std::size_t    bytes    = 0;
-    std::uintptr_t last     = 0;  ///< end of the part of the block that was not allocated again
+    std::uintptr_t begin = 0; ///< first address of the block
+    std::size_t    bytes = 0;
+    /// Exclusive end of the piece of the block that this object stands for. Later blocks may have
+    /// replaced other pieces of the block.
+    std::uintptr_t last     = 0;
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
     /// True if the block was allocated or freed during a capture, and launches of the graph may
@@ -71,8 +73,9 @@ struct sim_inner_block {
 /// Cost      O(log chunks) or O(log blocks), and O(1) for each block in the range.
 class sim_parts {
 public:
-    /// The chunk that contains an address, or, if there is none (`found` is false), the memory
-    /// between two chunks.
+    /// The result of `chunk_at(p)`: the chunk (large block that a resource divides) that contains
+    /// `p`. If there is none, `found` is false, and the range is the gap between the neighbouring
+    /// chunks.
     struct range {
         std::uintptr_t begin, end;
         bool           found;
@@ -161,8 +164,9 @@ private:
             }
         }
     }
-    /// Keeps the memory of the block `part` from the address `from` on, if the block is freed or a
-    /// graph may still use it.
+    /// Adds a piece for the memory of the block `part` from the address `from` on, so that accesses
+    /// there are still attributed to `part`. Does nothing if `part` is live and no graph may use
+    /// it.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];

@@ -23,7 +23,8 @@ struct sim_physical {
     std::size_t   mappings = 0;    ///< number of addresses to which the memory is mapped
     bool          handle   = true; ///< false after the handle was destroyed
     sim_event_of  created{};
-    /// Accesses to this memory through all of its addresses. Empty if no check needs it.
+    /// Access history of this memory, for the check for races. It contains the accesses through all
+    /// addresses to which the memory is mapped. Empty if races were not checked at its creation.
     interval_map<sim_history> history{};
 };
 

@@ -41,8 +41,9 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
     std::uint64_t tickets = 0;
     /// Queued frees, which their streams have not reached yet, by ticket (a number in their order).
     std::map<std::uint64_t, waiting> pending = {};
-    /// The tickets of queued frees, by the index of their stream in vector clocks. A stream that is
-    /// ordered after one free of another stream is ordered after all earlier frees of that stream.
+    /// The tickets (numbers) of the queued frees of each stream, by the stream's index in vector
+    /// clocks. Work that is ordered after one of these frees is also ordered after those of the
+    /// stream with smaller tickets.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
 

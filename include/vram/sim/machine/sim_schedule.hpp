@@ -215,7 +215,7 @@ private:
     struct lane {
         int slots = 1;
         int busy  = 0;
-        /// True if operations of this kind of engine may use a link at the same time.
+        /// True if operations of this engine share a link's speed with others under way on it.
         bool shares = false;
         /// Ready operations that wait until the engine is free, the earliest first.
         agenda queue = {};

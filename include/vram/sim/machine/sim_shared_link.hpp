@@ -68,7 +68,8 @@ public:
         return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
     }
 
-    /// The operation that ends next, as announced to the scheduler.
+    /// The operation on this link that ends next if no other one begins to use the link: its end is
+    /// in the event queue of `sim_schedule`. Null if there is none.
     sim_operation* announced = nullptr;
 
 private:

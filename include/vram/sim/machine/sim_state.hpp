@@ -96,9 +96,10 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index, in vector clocks (records of the happens-before order), of this stream's waits for
-    /// values and collectives, and the counter of that index after the last wait. The stream's own
-    /// index is `slot`. The index is valid if the counter is not 0.
+    /// Waits of this stream for work that is not queued yet (a write of a value, the other ranks of
+    /// a collective) have an index of their own in vector clocks, apart from `slot`: their order
+    /// becomes known later. `waits_so_far` is the counter at this index after the last such wait,
+    /// or 0 if there was none; `wait_slot` is valid only if it is not 0.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
     /// For the legacy stream: the index in vector clocks of the allocations that pools made on the
@@ -106,7 +107,8 @@ struct sim_stream_state {
     /// work of the stream, which has another index. The index is valid if the counter is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// Vector clock that contains only the allocations of pools on the stream.
+    /// Vector clock with only one counter, at `allocation_slot`: the allocations of pools on the
+    /// legacy stream.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
@@ -121,7 +123,8 @@ class sim_stream_set {
 public:
     explicit sim_stream_set(std::size_t number) noexcept : number_{number} {}
 
-    /// Reserves memory for `n` streams, and for more, so that a series of calls is cheap.
+    /// If there is room for fewer than `n` streams, reserves memory for `2 * n`, so that few calls
+    /// allocate.
     void reserve(std::size_t n) {
         if (n > all_.capacity()) { all_.reserve(2 * n); }
     }
@@ -208,7 +211,8 @@ struct sim_device_state {
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
-    /// Bytes of small blocks (up to 1 MiB), which the driver places in pages of 2 MiB.
+    /// Live bytes of small blocks (up to 1 MiB), of which the driver places several in a page of 2
+    /// MiB. An allocation or free that adds or removes a page costs more.
     std::size_t small_bytes = 0;
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
@@ -225,9 +229,13 @@ struct sim_device_state {
     /// `past_vclock`.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
-    /// Includes the vector clocks of destroyed streams, and of those that are not in `active`.
+    /// Vector clock of past work of the device: includes the clocks of all destroyed streams and of
+    /// all streams that are not in `active`. A wait for the whole device adds those of the active
+    /// streams.
     vector_clock past_vclock;
-    /// Blocking streams with work after which the legacy default stream is not ordered yet.
+    /// Blocking streams with work that the legacy default stream does not follow yet. Its next
+    /// action waits for them; if the program makes that call, not a resource, the set is then
+    /// empty. (2 is the set's index in `position`.)
     sim_stream_set unfollowed{2};
     /// The last operations of blocking streams that were destroyed since the last action of the
     /// legacy default stream, which waits for them.

@@ -61,8 +61,8 @@ public:
     /// call of one follows all earlier calls of the others.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // With `checked`, a new thread is ordered after no earlier step, so no step precedes all
-        // calls.
+        // With `checked`, a new thread that is no `sim_thread` follows no earlier step, so no step
+        // happens before all later calls.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
         bool all = true;
@@ -77,8 +77,8 @@ public:
         return any && all;
     }
 
-    /// Adds a thread to the scheduler. It starts at the simulated time of `from`, and what happened
-    /// before `from` happens before it. If no thread is running, the new one runs.
+    /// Adds a thread to the scheduler, at the simulated time of the thread `from` and ordered after
+    /// all its earlier steps. If no thread is running or being selected, the new one runs.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -145,8 +145,8 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The first call of a thread follows its selection by the scheduler, which need not
-            // select again.
+            // This is the first call of a new thread. The scheduler has selected the thread for it
+            // (see `begin`), so no new selection is needed.
             self.started = true;
             return;
         }
@@ -161,8 +161,8 @@ public:
         catch_up(self);
     }
 
-    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` what the
-    /// thread waits for: an operation, a `sim_gate`, or threads.
+    /// Blocks the thread `self` until `done()` returns true, or throws `sim_error{deadlock}`.
+    /// `done` stores in `self` the operation, gate, lock or threads that it waits for.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
@@ -294,7 +294,7 @@ private:
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // While `choose` did not hold the lock, another thread began to select the next one.
+        // If `driver_` changed during `choose`, another thread now selects the next one.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }

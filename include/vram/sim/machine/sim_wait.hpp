@@ -153,8 +153,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // A query of the legacy stream also covers the blocking streams, so it is not enough to
-        // know the order of its own work.
+        // A query of the legacy default stream also covers the blocking streams. So a thread that
+        // already follows the legacy stream's own work must still be ordered after theirs.
         return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 
@@ -266,8 +266,8 @@ private:
         if (!e.capture->ended) { e.capture->broken = true; }
         throw sim_error{sim_status::captured_event, call_.where};
     }
-    /// Invalidates the capture of the stream `s`, because of a call that is illegal during it, and
-    /// throws.
+    /// Called if a call is illegal during the capture of the stream `s`: invalidates the capture
+    /// and throws `sim_error{stream_capturing}`.
     [[noreturn]] void break_capture(sim_stream_state& s) {
         s.capture->broken = true;
         throw sim_error{sim_status::stream_capturing, call_.where};

@@ -24,7 +24,9 @@ struct sim_word_use {
     std::uintptr_t where = 0;
     std::uint32_t  value = 0;
     bool           waits = false;
-    bool           equal = false; ///< true: a wait ends at exactly `value`, not at `value` or more
+    /// For a wait: true if only exactly `value` ends it, false if greater values (in cyclic order)
+    /// also do.
+    bool equal = false;
 
     /// Returns true if the value `seen` ends this wait. The order of values is cyclic, as in CUDA.
     [[nodiscard]] bool ends_at(std::uint32_t seen) const noexcept {
@@ -74,10 +76,12 @@ struct sim_word {
         }
     };
 
-    std::uint32_t     value = 0; ///< the value of the last write that was executed
-    std::list<write>  done;      ///< the last executed writes, at most `most`
-    std::list<write>  queued;
-    std::vector<wait> waits; ///< those that are open, and the last others, at most `most`
+    std::uint32_t    value = 0; ///< the value of the last write that was executed
+    std::list<write> done;      ///< the last executed writes, at most `most`
+    std::list<write> queued;
+    /// Waits for a value of this word: all that are open (no suitable write is queued yet), and the
+    /// last `most` of those that have ended.
+    std::vector<wait> waits;
     /// Notification counters of the gates (`sim_gate`) at which threads wait for the word.
     std::vector<std::uint64_t*> gates;
 
@@ -86,8 +90,8 @@ struct sim_word {
         return !done.empty() && value == seen;
     }
 
-    /// The end of a wait: the vector clock of the work before it, and one of the writes that may
-    /// cause it, or null.
+    /// The order that a wait gets when it ends: the vector clock of the work before it, and any one
+    /// of the writes that may end it. Null if no write of a stream needs to end it.
     struct ending {
         vector_clock clock;
         write const* by = nullptr;
@@ -158,7 +162,8 @@ struct sim_word {
     static constexpr std::size_t most = 16;
 
 private:
-    /// Returns the vector clock of the work that happens before all of these writes.
+    /// Returns the vector clock of the work that happens before every one of `writes`: for each
+    /// stream or thread, the smallest of its counters in the vector clocks of the writes.
     [[nodiscard]] static vector_clock common(std::vector<write const*> const& writes) {
         for (write const* const first : writes) {
             bool const in_all = std::all_of(writes.begin(), writes.end(), [&](write const* w) {

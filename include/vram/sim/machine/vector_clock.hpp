@@ -87,8 +87,8 @@ private:
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Joins `other` into `by_resources_`. Both hold counters that waits of resources have raised,
-    /// in another clock and in this one.
+    /// Adds to `by_resources_` the counters `other`, which waits of resources raised in another
+    /// clock. If one of the two includes the other one, no new object is made.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
@@ -108,7 +108,9 @@ private:
     }
 
     actor_clock program_;
-    shared      by_resources_; ///< counters that waits of resources have raised, or null
+    /// Counters that waits of resources have raised. They count only in the full order, besides
+    /// those of `program_`. Null if there are none.
+    shared by_resources_;
 };
 
 } // namespace detail
