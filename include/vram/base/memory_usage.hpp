@@ -38,7 +38,8 @@ struct memory_usage {
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }
-    /// Resets the peaks to the current `live` and `reserved`. Returns the previous counters.
+    /// Resets the peaks to the current `live` and `reserved`, and counts the call in `restarts`.
+    /// Returns the previous counters.
     constexpr memory_usage restart_peaks() noexcept {
         memory_usage const before = *this;
         past_peak                 = highest_live();
@@ -47,7 +48,8 @@ struct memory_usage {
         ++restarts;
         return before;
     }
-    /// Raises the peaks to at least the peaks in `before`.
+    /// Raises `peak_live` and `peak_reserved` to at least those of `before`, and counts the call in
+    /// `restarts`.
     constexpr void raise_peaks(memory_usage const& before) noexcept {
         if (before.peak_live > peak_live) { peak_live = before.peak_live; }
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }

@@ -57,11 +57,11 @@ concept measured_resource = requires(R const& r) {
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
-/// A resource with `forget_captures()`, which makes memory available again that was freed during a
-/// stream capture and kept because a graph may use it. The caller guarantees that no graph with
-/// memory of this resource, captured before the call, will run again. One of several users of a
-/// resource cannot guarantee this for the others, so `shared` and `resource_ref` have no such
-/// function.
+/// A resource with `forget_captures()`, which makes the memory available again that the resource
+/// keeps for captured graphs: memory that was freed during a stream capture, or that a `monotonic`
+/// allocated during one. The caller guarantees that no graph with memory of this resource, captured
+/// before the call, will run again. One of several users of a resource cannot guarantee this for
+/// the others, so `shared` and `resource_ref` have no such function.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 

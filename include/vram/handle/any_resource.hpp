@@ -91,9 +91,9 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Frees the memory that was freed during captures and that the resource keeps for the graphs.
-    /// The caller states, for all handles of the resource, that no such graph will run again. Does
-    /// nothing if the resource has no `forget_captures`.
+    /// Makes the memory available again that the resource keeps for captured graphs. The caller
+    /// guarantees, for all handles of the resource, that no graph captured before the call will run
+    /// again. Does nothing if the resource has no `forget_captures`.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);

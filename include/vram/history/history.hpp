@@ -98,9 +98,9 @@ public:
     /// Returns a copy of the kept events, in order of time, and of the list of present chunks.
     [[nodiscard]] history_record record() const { return state_->record(); }
 
-    /// Returns the number of events since the construction, including overwritten ones.
+    /// Returns the number of events since the construction, including the lost ones.
     [[nodiscard]] std::uint64_t events() const noexcept { return state_->ring().appended(); }
-    /// Returns the number of events that were overwritten.
+    /// Returns the number of lost events: overwritten, or not stored for lack of host memory.
     [[nodiscard]] std::uint64_t overwritten() const noexcept {
         return state_->ring().overwritten();
     }

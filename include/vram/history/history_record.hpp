@@ -82,7 +82,9 @@ struct history_record {
     std::vector<resource>    resources = {{}};
     /// Return addresses of each call stack, innermost first.
     std::vector<std::vector<std::uint64_t>> stacks = {{}};
-    std::uint64_t overwritten = 0; ///< number of earlier events that are missing
+    /// Number of missing events: overwritten, or not stored for lack of host memory, or older than
+    /// an overwritten one.
+    std::uint64_t overwritten = 0;
     std::uint32_t device      = 0; ///< number of the device, from `history_options`
 
     friend bool operator==(history_record const&, history_record const&) = default;

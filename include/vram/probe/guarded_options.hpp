@@ -10,7 +10,7 @@
 
 namespace vram {
 
-/// Options of `guarded`.
+/// Options of `guarded`, the layer that finds writes beyond a block and writes after its free.
 ///
 ///     guarded_options const late{.quarantine = 64_MiB};
 struct guarded_options {

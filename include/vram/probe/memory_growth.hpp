@@ -36,12 +36,13 @@ struct memory_growth {
 
     /// Returns true if the memory grows.
     [[nodiscard]] explicit operator bool() const noexcept { return until != since; }
-    /// Returns the growth in each step, on average.
+    /// Returns the average growth in bytes for each step from `since` to `until`, or 0 if nothing
+    /// grows.
     [[nodiscard]] std::size_t per_step() const noexcept {
         return until == since ? 0 : bytes / static_cast<std::size_t>(until - since);
     }
 
-    /// Returns the growth in sentences.
+    /// Returns sentences for the user that state the growth, or that the memory does not grow.
     [[nodiscard]] std::string text() const {
         char const* const what = of == growth_of::live       ? "The live bytes"
                                  : of == growth_of::reserved ? "The reserved bytes"

@@ -21,7 +21,7 @@ namespace vram {
 struct tracked_block {
     void*       memory    = nullptr; ///< address of the block
     std::size_t bytes     = 0;       ///< the size that the caller requested
-    std::size_t alignment = 0;       ///< the requested alignment
+    std::size_t alignment = 0;       ///< the alignment that the allocation requested
     memory_tag  owner{};             ///< the tag of the scope that allocated the block
     call_site   at{};                ///< the line of the allocation, if it is known
     /// The stream of the allocation; empty if the allocation had no stream, or if the stream is

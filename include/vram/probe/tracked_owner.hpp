@@ -28,10 +28,10 @@ struct tracked_owner {
     call_site  at{};    ///< the line that allocates; known in `by_site` only
     /// Number of the thread, in `by_thread` and `by_tag_and_thread`.
     unsigned      thread      = 0;
-    std::size_t   live        = 0; ///< live bytes
-    std::size_t   blocks      = 0; ///< number of live blocks
+    std::size_t   live        = 0; ///< live bytes of this owner
+    std::size_t   blocks      = 0; ///< number of live blocks of this owner
     std::size_t   peak        = 0; ///< the highest number of live bytes of this owner
-    std::size_t   at_peak     = 0; ///< live bytes when all owners together had their peak
+    std::size_t   at_peak     = 0; ///< `live` when the live bytes of all owners had their peak
     std::uint64_t allocations = 0; ///< number of successful allocations, also of freed blocks
     std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
     /// Number of frees on another stream than that of the allocation.

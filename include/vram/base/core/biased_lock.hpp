@@ -78,7 +78,8 @@ public:
 
         biased_lock const* owner_;
         bool               held_ = false;
-        /// The flag that `unlock` sets to false: the member `inside_` or `taken_` of the lock.
+        /// If `held_`, the flag of the lock that `unlock` sets to false: `inside_` if the thread
+        /// took the lock by its bias (by plain stores), otherwise `taken_`.
         std::atomic<bool>* flag_ = nullptr;
     };
 

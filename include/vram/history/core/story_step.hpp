@@ -32,7 +32,7 @@ struct story_step {
     action        what  = action::none;
     std::uint32_t event = 0; ///< index of the event that caused the step
     /// Index of the event that allocated the block. `unknown` if the block is older than the
-    /// record, or if the step concerns no block.
+    /// record, or if the step neither allocates nor frees a block.
     std::uint32_t origin = unknown;
     std::uint64_t memory = 0;
     std::uint64_t bytes  = 0;
