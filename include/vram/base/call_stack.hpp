@@ -101,9 +101,9 @@ public:
 
 private:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
-    /// Returns true if the address is in a program or library. `moved` is then the difference
-    /// between addresses in memory and those in the file: 0 for a program that is not
-    /// position-independent.
+    /// Returns true if the address is in a program or library, and sets `info` (see `dladdr`) and
+    /// `moved`: by how much addresses in memory exceed those in the file, 0 for a program that is
+    /// not position-independent. Without glibc, `moved` is the load address instead.
     [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
 #ifdef __GLIBC__
         void* object = nullptr;

@@ -45,8 +45,8 @@ broken_contract(char const* what, std::source_location where = std::source_locat
     std::abort();
 }
 
-/// Checks a precondition: if `held` is false, calls `broken_contract` with the text `what`, which
-/// ends the program. The check is made in every build, also in release builds.
+/// Checks a precondition: if `held` is false, calls `broken_contract` with the text `what`. This
+/// ends the program, unless an installed handler throws. Also checks in release builds.
 ///
 /// Cost      One branch.
 constexpr void expects(bool held, char const* what,

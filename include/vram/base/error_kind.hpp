@@ -30,12 +30,13 @@ enum class error_kind {
     overrun,
 };
 
-/// The former name of `error_kind`, for programs that use it.
+/// An alias of `error_kind`, so that programs with its former name still compile.
 ///
 ///     if (e.kind == mishap::leak) { ++leaks; }
 using mishap = error_kind;
 
-/// Returns the words with which the message of an error of this kind begins.
+/// Returns the name of the kind, such as "double free", with which the text of its messages begins
+/// (after "vram: ").
 [[nodiscard]] constexpr char const* name(error_kind kind) noexcept {
     switch (kind) {
     case error_kind::foreign_pointer: return "foreign pointer";
@@ -89,7 +90,7 @@ struct error {
     std::size_t alignment       = 0;       ///< the alignment that the free passed
     void const* block           = nullptr; ///< the start of the block that contains `pointer`
     std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
-    std::size_t block_alignment = 0;       ///< the alignment with which `block` was allocated
+    std::size_t block_alignment = 0;       ///< alignment of the allocation of `block`; 0 if unknown
     std::size_t blocks          = 0;       ///< number of blocks that leaked
     /// The program's line that allocated `block`, or the leaked blocks.
     call_site allocated_at = {};

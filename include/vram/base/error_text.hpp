@@ -31,8 +31,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // One line of vram reports the leaks of every pool, because a destructor takes no
-        // `call_site`. So for a leak the name of the resource says more than this line.
+        // If no line of the program is known, the message ends with the line of vram that reports
+        // the error. Not for the leaks of a resource with a name: they all have one such line.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -127,8 +127,8 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        // If there is a cause, vram itself failed to free the memory: the program has no block to
-        // free.
+        // `cause` is set if vram itself failed to free this memory. The usual advice, to free every
+        // block, does not help then.
         if (e_.cause != nullptr) {
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
@@ -177,7 +177,8 @@ private:
         if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
         if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
     }
-    /// Appends the lines of the program that allocated the block, and that freed it before.
+    /// Appends, if known: the tag with which the block was allocated, the program's line that
+    /// allocated it, and the line that freed it before (for a double free).
     void say_past() noexcept {
         char const* const words =
             e_.kind == error_kind::leak ? ", allocated" : "; it was allocated";

@@ -16,7 +16,7 @@ namespace vram {
 struct memory_usage {
     /// Live (allocated and not yet freed) bytes, with the resource's rounding.
     std::size_t live          = 0;
-    std::size_t requested     = 0; ///< live bytes without rounding, as the callers requested them
+    std::size_t requested     = 0; ///< sum of the sizes that callers requested for the live blocks
     std::size_t reserved      = 0; ///< bytes obtained from the upstream or the device
     std::size_t peak_live     = 0; ///< the highest `live` since the last reset of the peaks
     std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
@@ -30,11 +30,13 @@ struct memory_usage {
     /// Number of stream events that the resource has recorded, as by `cudaEventRecord`.
     std::uint64_t events = 0;
     std::uint64_t waits  = 0; ///< number of waits of streams or host threads
-    /// Number of allocations and frees that the resource has requested from its upstream or driver.
+    /// Number of calls by which the resource allocated memory from its upstream or the driver, or
+    /// freed memory to it.
     std::uint64_t upstream = 0;
     std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`
 
-    /// Returns the highest `live` since construction, or an upper bound, regardless of resets.
+    /// Returns the highest `live` since the construction of the resource, also before resets of the
+    /// peaks: the larger of `peak_live` and `past_peak`. An upper bound if one of these is one.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }

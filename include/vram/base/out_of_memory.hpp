@@ -33,7 +33,7 @@ struct shortage {
     std::size_t   asked     = 0; ///< requested bytes
     std::size_t   rounded   = 0; ///< requested bytes after the rounding of the resource
     std::size_t   alignment = 0; ///< requested alignment
-    std::uint64_t stream    = 0; ///< id of the stream that requested the memory
+    std::uint64_t stream    = 0; ///< id of the request's stream; 0 if it had none
     std::size_t   live      = 0; ///< live bytes of the resource that refused
     /// Bytes that the resource that refused holds from its upstream, live or not.
     std::size_t reserved = 0;
@@ -43,8 +43,8 @@ struct shortage {
     std::size_t limit        = no_limit;
     std::size_t device_free  = 0; ///< free bytes of the device; 0 if not known
     std::size_t device_total = 0; ///< total bytes of the device; 0 if not known
-    /// The tags with the most live bytes, the largest first, if the stack has a layer `tracking`.
-    /// If only one tag has live bytes, they are the lines with the most live bytes instead.
+    /// If the stack has a layer `tracking`: the three tags with the most live bytes, the largest
+    /// first. If only one tag has live bytes, the three lines of the program with the most instead.
     std::array<memory_holder, 3> holders{};
 
     /// Returns true if the resource has a limit.

@@ -14,12 +14,12 @@ class over_size : public out_of_memory {
 public:
     /// \param asked      the requested bytes
     /// \param alignment  the requested alignment
-    /// \param block      the size of each block in bytes
+    /// \param block      the size in bytes of each block that the resource allocates
     over_size(std::size_t asked, std::size_t alignment, std::size_t block) noexcept
         : out_of_memory{{.asked = asked, .rounded = asked, .alignment = alignment}},
           block_{block} {}
 
-    /// Returns the size of the blocks of the resource.
+    /// Returns the size in bytes of each block that the resource allocates.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return block_; }
 
     [[nodiscard]] char const* what() const noexcept override {

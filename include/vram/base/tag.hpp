@@ -27,7 +27,8 @@ class memory_tag {
 public:
     constexpr memory_tag() noexcept = default; ///< no tag: the path is empty
 
-    /// Returns true unless this is the empty tag.
+    /// Returns false for the empty tag, which memory has that was allocated outside of each scope
+    /// `tagged`, and otherwise true.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
     /// Returns all names, from the outermost on, with '/' between them. Valid until the end of the
     /// process.
@@ -83,7 +84,7 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 
 /// Returns the tag of the innermost `tagged` of the calling thread; the empty tag if there is none.
 ///
-/// Cost      Two loads. The first call in a scope looks its tag up.
+/// Cost      Two loads. In a scope with a string literal, the first call looks the tag up.
 [[nodiscard]] inline memory_tag current_tag() noexcept {
     detail::tag_scope* const scope = detail::innermost_scope;
     if (scope == nullptr) { return {}; }
@@ -116,7 +117,7 @@ public:
         : tag_scope{detail::innermost_scope, literal, nullptr} {
         detail::innermost_scope = this;
     }
-    /// Begins a scope with `length` characters.
+    /// Begins a scope with the name in the first `length` characters at `text`, which are copied.
     [[nodiscard]] explicit tagged(char const* text, std::size_t length) noexcept
         : tag_scope{detail::innermost_scope, nullptr,
                     detail::tag_tree::descend(current_tag().node_, text, length)} {
@@ -130,7 +131,7 @@ public:
     template <class Pointer>
         requires std::is_same_v<Pointer, char const*> || std::is_same_v<Pointer, char*>
     [[nodiscard]] explicit tagged(Pointer const& text) noexcept : tagged{text, std::strlen(text)} {}
-    /// Begins a scope with a `std::string` or `std::string_view`.
+    /// Begins a scope with the name in a `std::string` or `std::string_view`, which is copied.
     template <class Text>
         requires requires(Text const& t) { t.data() + t.size(); }
     [[nodiscard]] explicit tagged(Text const& text) noexcept : tagged{text.data(), text.size()} {}

@@ -13,7 +13,7 @@ namespace vram {
 /// The kinds of memory. The kinds of the two ends of a copy determine how vram makes the copy.
 enum class memory_kind : unsigned char {
     pageable, ///< ordinary host memory, which the driver copies through pinned memory
-    pinned,   ///< page-locked host memory, which the device reads and writes directly
+    pinned,   ///< page-locked host memory (`cudaHostAlloc`), to which the device has direct access
     managed,  ///< memory with pages that migrate to the processor that accesses them
     device,   ///< memory of a device
 };

@@ -14,9 +14,9 @@ namespace vram {
 
 /// The kinds of `memory_event`.
 enum class memory_event_kind : unsigned char {
-    allocated,      ///< a block was allocated; the caller does not have it yet
+    allocated,      ///< a block was allocated; sent before the allocation returns it
     freed,          ///< a block is about to be freed; the resource has not reused it yet
-    free_refused,   ///< the resource refused the preceding free (event `freed`), and kept the block
+    free_refused,   ///< the free of an earlier event `freed` was invalid, and freed nothing
     all_freed,      ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
     chunk_added,    ///< the resource got a chunk, and will allocate blocks in it
     chunk_removed,  ///< the resource is about to return a chunk to its upstream

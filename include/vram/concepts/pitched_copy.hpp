@@ -27,8 +27,8 @@ struct pitched_copy {
     /// Bytes between the starts of two slices of the source; a multiple of `from_pitch`.
     std::size_t from_slice = 0;
     std::size_t width      = 0; ///< bytes copied of each row
-    std::size_t height     = 1; ///< number of rows of each slice
-    std::size_t depth      = 1; ///< number of slices
+    std::size_t height     = 1; ///< number of rows in each slice
+    std::size_t depth      = 1; ///< number of slices; 1 for a 2-D copy
 };
 
 } // namespace vram

@@ -14,7 +14,7 @@ template <class Stream>
 struct find_platform;
 
 template <class Type>
-Type const& one_of() noexcept; // declared without a definition, for unevaluated expressions
+Type const& one_of() noexcept; // not defined: only for `decltype` and `requires`
 
 template <class Stream>
     requires requires { typename Stream::platform; }

@@ -85,7 +85,8 @@ concept rounding_resource = requires(R const& r, std::size_t n) {
     requires noexcept(r.rounded_size(n, n)) || !detail::sees_noexcept;
 };
 
-/// A resource with `device()`, which returns the device of its memory, or the one nearest to it.
+/// A resource with `device()`, which returns the device of its memory or, for pinned or managed
+/// memory, the device for which it was constructed.
 template <class R>
 concept located_resource = requires(R const& r) {
     { r.device() } -> std::same_as<typename R::platform::device>;

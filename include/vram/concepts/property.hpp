@@ -26,8 +26,8 @@ consteval bool is_named(char const (&word)[Size]) {
 #if defined(_MSC_VER) && !defined(__clang__)
     char const* at = __FUNCSIG__;
 #else
-    // Compilers write the text as "... [with W = a::b; ...]", "[W = a::b, ...]" or "[with W=a::b,
-    // ...]".
+    // The signature of this function, in which compilers write the type as "[with W = a::b; ...]",
+    // "[W = a::b, ...]" or "[with W=a::b, ...]".
     char const* at = __PRETTY_FUNCTION__;
 #endif
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {

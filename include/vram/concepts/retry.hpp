@@ -13,12 +13,13 @@ namespace vram {
 
 /// Describes a refused allocation to a retry policy, which is called after each refusal.
 struct failed_attempt {
-    std::size_t bytes = 0; ///< the requested size
+    std::size_t bytes = 0; ///< size of the refused request in bytes, before any rounding
     /// Requested alignment.
     std::size_t alignment = 0;
     /// Number of calls of the policy for this allocation, this one included.
     unsigned tries = 0;
-    /// The numbers of the `out_of_memory` exception; zeros if they are not known.
+    /// The numbers of the `out_of_memory` with which the resource refused, such as its live bytes.
+    /// If `try_allocate` returned null, only the size and the alignment of the request are known.
     shortage numbers = {};
 };
 

@@ -36,7 +36,8 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Moves `mr` into a new object in host memory, which is destroyed with its last handle.
+    /// Moves the resource `mr` into a new object in host memory. This handle and its copies own the
+    /// object together; the destructor of the last one destroys it.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
@@ -67,8 +68,8 @@ public:
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Converts from a handle whose memory has all of these properties. Takes over the reference of
-    /// `other` to the resource.
+    /// Converts from a handle type that also states the `Properties` of this one, and perhaps more.
+    /// Takes the share of `other` in the resource, so the number of handles does not change.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)

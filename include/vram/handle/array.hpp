@@ -56,8 +56,9 @@ public:
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
-    /// Increases the capacity to `count` elements if it is less, by a copy to a new block on the
-    /// array's stream. The length is unchanged.
+    /// If the capacity is less than `count` elements, allocates a block for `count` elements,
+    /// copies the elements there and frees the old block, all on the array's stream. The length
+    /// stays.
     void reserve(std::size_t count, call_site at = call_site::current()) {
         bytes_.reserve(bytes_of(count), at);
     }

@@ -91,8 +91,8 @@ public:
         reserve(bytes, at);
         size_ = bytes;
     }
-    /// Increases the capacity to `bytes` if it is less, by a copy to a new block on the buffer's
-    /// stream. The size is unchanged.
+    /// If the capacity is less than `bytes`, allocates a block of that size, copies the contents
+    /// there and frees the old block, all on the buffer's stream. The size stays.
     void reserve(std::size_t bytes, call_site at = call_site::current()) {
         if (bytes > capacity_) { relocate(bytes, at); }
     }
@@ -107,8 +107,8 @@ public:
         stream_ = s;
         held_   = detail::hold_stream<platform>(s);
     }
-    /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
-    /// uses the buffer. The buffer is empty then.
+    /// Frees the memory on the stream `s`, which becomes the buffer's stream, and leaves an empty
+    /// buffer. Before, the caller makes `s` wait for all work that uses the buffer.
     void destroy(stream s, call_site at = call_site::current()) noexcept {
         set_stream(s);
         give_back(at);

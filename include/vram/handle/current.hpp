@@ -67,8 +67,9 @@ public:
         slot& place = made(d);
         return place.exchange(place.standard);
     }
-    /// Destroys the default and the current resource of `d`. Must be called before a device is
-    /// destroyed, which only simulated devices are. A later `get` makes a new default resource.
+    /// Drops the handles of the default and the current resource of `d`, which are destroyed if no
+    /// other handle refers to them. Must be called before the device is destroyed, as a simulated
+    /// one can be. A later `get` makes a new default resource.
     static void forget(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         if (found != nullptr) { found->clear(); }
@@ -88,9 +89,9 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// One device with its default and its current resource. The slots of all devices form a list
-    /// that only grows. After `clear()`, the slot has neither resource, and `read()` returns a null
-    /// pointer as the resource.
+    /// The record of one device: its default and its current resource. The records of all devices
+    /// form a list from which none is ever removed. After `clear()`, a record has neither resource,
+    /// and `read()` returns null as the address of the resource.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -135,10 +136,10 @@ private:
             no_owner.emplace(std::move(owner));
             publish();
         }
-        /// Returns true if there is a default resource. The mutex must be held.
+        /// Returns true if the device has a default resource. The mutex must be held.
         [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
-        /// Makes `mr` the default resource if there is none, and also the current one if there is
-        /// none. The mutex must be held.
+        /// If the device has no default resource, makes `mr` the default, and also the current
+        /// resource if there is none. The mutex must be held.
         void fill(resource& mr) {
             if (filled()) { return; }
             std::swap(standard, mr);

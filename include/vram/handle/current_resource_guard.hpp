@@ -30,7 +30,8 @@ public:
     /// Makes `mr` the current resource of `d`.
     [[nodiscard]] current_resource_guard(device d, resource mr)
         : device_{d}, before_{current<Platform>::set(d, std::move(mr))} {}
-    /// Makes `mr` the current resource of the thread's current device.
+    /// Makes `mr` the current resource of the device that is current in the calling thread now.
+    /// The destructor restores the earlier resource of this device.
     [[nodiscard]] explicit current_resource_guard(resource mr)
         : current_resource_guard{Platform::current_device(), std::move(mr)} {}
     current_resource_guard(current_resource_guard&&) = delete;

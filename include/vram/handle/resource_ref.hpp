@@ -13,7 +13,8 @@
 
 namespace vram {
 
-/// A stream-ordered resource type `R` of the given platform; its memory has all of `Properties`.
+/// A type `R` of stream-ordered resources of the platform `Platform` that states all `Properties`
+/// of its memory, such as `device_accessible`.
 template <class R, class Platform, class... Properties>
 concept resource_for = resource<R> && std::same_as<typename R::platform, Platform> &&
                        (has_property<R, Properties> && ...);
@@ -67,12 +68,14 @@ public:
         expects(handle.holds_resource(),
                 "resource_ref: the handle must hold a resource; it was moved from");
     }
-    /// A resource of another platform does not compile: the error message names the remedy.
+    /// Chosen for a resource of another platform, such as a `sim_resource` for a reference of
+    /// `cuda_platform`. Does not compile; the error message names the remedy.
     template <detail::resource_of_another_platform<Platform> R>
     resource_ref(R&) : base{nullptr, nullptr} {
         detail::refuse_platform<R>();
     }
-    /// A resource without stream order does not compile: the error message names the remedy.
+    /// Chosen for a resource without stream order, such as `cuda_resource`. Does not compile; the
+    /// error message names the remedy: the layer `stream_ordered`.
     template <class R>
         requires(!std::derived_from<R, base>) && detail::synchronous_of<R, Platform>
     resource_ref(R&) : base{nullptr, nullptr} {

@@ -17,7 +17,8 @@ namespace vram {
 
 namespace detail {
 
-/// Writes a record as events of Chrome's trace format.
+/// Writes a `history_record` to the file `to` in the trace format of Chrome (JSON): counters of
+/// live and reserved bytes, and an instant event for each step, such as an allocation or a mark.
 class chrome_events {
 public:
     chrome_events(history_record const& from, byte_file& to) : from_{from}, to_{to}, json_{to} {}

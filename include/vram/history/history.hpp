@@ -87,7 +87,8 @@ public:
             [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            // A copy: the address of `e` is never needed, so its members stay in registers.
+            // `observe_rare` gets a copy, so that the address of `e` is never needed: the compiler
+            // keeps the members of `e` in registers on the frequent path above.
             memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
                                       {},     e.at,   e.any_stream, e.until_reset};
             if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }

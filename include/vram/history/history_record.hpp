@@ -30,7 +30,8 @@ struct history_record {
     struct event {
         memory_event_kind kind{};
         bool              has_stream = false; ///< false if the call took no stream
-        /// Small number of the thread; a later thread may get the same number.
+        /// Number of the thread, from 0 on. After a thread has ended, a later one may get its
+        /// number.
         std::uint16_t thread = 0;
         std::uint32_t tag    = 0; ///< index in `tags`; 0 is the empty tag
         std::uint32_t site   = 0; ///< index in `sites`; 0 is the unknown line
@@ -38,7 +39,7 @@ struct history_record {
         std::uint32_t resource = 0;
         std::uint32_t stack    = 0; ///< index in `stacks`; 0 is the empty stack
         std::int64_t  time     = 0; ///< nanoseconds since 1970
-        std::uint64_t memory   = 0; ///< address of the block or chunk
+        std::uint64_t memory   = 0; ///< address of the block or chunk; 0 if there is none
         std::uint64_t bytes    = 0; ///< requested size of the block, or size of the chunk
         /// Handle or id of the stream; 0 without a stream, and for a default stream of CUDA.
         std::uint64_t stream = 0;
@@ -75,7 +76,8 @@ struct history_record {
     };
 
     std::vector<event> events; ///< in order of time
-    /// Chunks at the end of the record, including those older than `events`.
+    /// The chunks that the resources had when the record was made, also those added before the
+    /// first of the `events`.
     std::vector<chunk>       chunks;
     std::vector<std::string> tags      = {""};
     std::vector<site>        sites     = {{}};

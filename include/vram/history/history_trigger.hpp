@@ -60,7 +60,8 @@ public:
 private:
     using state = std::shared_ptr<detail::history_state>;
 
-    /// Files that are written at the end of the process.
+    /// The list of all files, with their histories, that are written when the process exits. The
+    /// first `add` installs the function that writes them (`std::atexit`).
     class at_end {
     public:
         static void add(state const& of, detail::history_file const& file) {

@@ -177,7 +177,7 @@ private:
                           .line());
     }
 
-    std::unique_ptr<detail::log_file> file_; // is a pointer, so that the layer can be moved
+    std::unique_ptr<detail::log_file> file_; // a pointer: `log_file` cannot be moved
 };
 
 namespace with {

@@ -25,7 +25,8 @@ namespace vram {
 
 namespace detail {
 
-/// Decodes the bytes of a file that `history_columns` wrote. `path` is its name in errors.
+/// Decodes `bytes`, the contents of a file that `history_columns` wrote, into a `history_record`.
+/// `path` is the name of the file in exceptions (`file_error`).
 class column_decoder {
 public:
     column_decoder(std::string_view bytes, std::string const& path) : from_{bytes, path} {

@@ -62,7 +62,8 @@ public:
         return true;
     }
 
-    /// Wakes every waiting thread. Each of them then calls its `ready` again.
+    /// Wakes every thread that waits at this gate. Each of them calls its condition `ready()`
+    /// again, and waits on if that returns false.
     void notify() noexcept {
         notify_awake();
         condition_.notify_all();

@@ -43,8 +43,9 @@ struct stack_node {
 /// Threads   Any thread may call any function. Only a new stack takes a lock.
 class stack_depot {
 public:
-    /// Returns the stored stack with these `count` addresses. Stores it first if it is new. Returns
-    /// null if there is no host memory for it.
+    /// Returns the one stored call stack with these `count` return addresses, so that equal stacks
+    /// have equal pointers. Stores a copy first if there is none; returns null if there is no host
+    /// memory for the copy.
     [[nodiscard]] static stack_node const* keep(void const* const* frames,
                                                 std::size_t        count) noexcept {
         std::uint64_t const hash  = hash_of(frames, count);
@@ -180,7 +181,7 @@ private:
         /// `turn % ways` of the set that its address selects, in place of the rule that is there.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
-        std::uintptr_t end    = 0; ///< the address behind the thread's stack
+        std::uintptr_t end    = 0; ///< the first address above the stack; 0 if unknown
     };
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;

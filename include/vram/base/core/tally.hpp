@@ -19,7 +19,7 @@ namespace detail {
 /// Threads   Not synchronised. The owner protects it with a lock.
 struct tally {
     std::size_t   value = 0; ///< the current value
-    std::size_t   peak  = 0; ///< the highest value so far
+    std::size_t   peak  = 0; ///< the largest `value` since the construction
     std::uint64_t total = 0; ///< the sum of all additions
 
     constexpr void add(std::size_t n) noexcept {

@@ -48,7 +48,8 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Several threads may share a number from 1024 on, so it has no bit in the bitmap.
+        // Threads beyond the 1024th share numbers from 1024 on: these have no bit in the bitmap
+        // of numbers in use, and are not released.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_release);

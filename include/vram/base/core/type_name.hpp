@@ -12,7 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the compiler's text for this function, which contains the name of `Type`.
+/// Returns the signature of this function as the compiler writes it (`__PRETTY_FUNCTION__`). It
+/// contains the name of `Type`, which `type_name` cuts out.
 template <class Type>
 constexpr std::string_view text_with_type() noexcept {
 #if defined(_MSC_VER) && !defined(__clang__)

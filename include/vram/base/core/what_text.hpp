@@ -24,7 +24,8 @@ class what_text {
 public:
     explicit what_text(char const* literal) noexcept : literal_{literal} {}
 
-    /// Builds the text by `build()`, a `std::string`. If that throws, the text is `literal`.
+    /// Calls `build()`, which returns the text as a `std::string`. If it throws, for example for
+    /// lack of host memory, the text is `literal` instead, which is not copied.
     template <class Build>
     what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
         try {
@@ -57,8 +58,8 @@ private:
     return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
 }
 
-/// Returns the result of `call()`. If it throws an `Error` that names no line of a caller, throws a
-/// copy that names the line `at` instead, if that line is known.
+/// Adds the program's line `at` to exceptions: returns the result of `call()`, but if it throws an
+/// `Error` without a line of the program and `at` is known, throws a copy of it with the line `at`.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

@@ -77,8 +77,8 @@ template <class Stack>
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
 
-/// Called if a program constructs a pool from a plain size instead of options. Does not compile,
-/// with a sentence that states the remedy.
+/// Called by the constructor of a pool from a plain number, as in `pool memory{1_GiB}`, a mistake:
+/// a size must be passed in named options. Does not compile; the error message shows the options.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
     static_assert(always_false<Stack>,

@@ -35,8 +35,9 @@ template <class Platform>
     return found;
 }
 
-/// Returns the name, for an error message, of a stream that had the id `id` when `s` was stored.
-/// The platform may have given the handle to another stream since.
+/// Returns the name, for an error message, of a stream that had the id `id` when its handle `s` was
+/// stored: the handle, or, on a platform without `Platform::name`, the stored id, because a newer
+/// stream may have the handle by now.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
     stream_name found = name_of_stream<Platform>(s);

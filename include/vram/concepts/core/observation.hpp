@@ -243,7 +243,8 @@ private:
         auto const kind = memory_event_kind::stream_waited;
         if (!skipped(kind)) { send(kind, p, bytes, on_stream, at); }
     }
-    /// Returns true if there is an observer that wants no events of this kind.
+    /// Returns true if events of this kind need not be sent, because the observer skips them (see
+    /// `skipping_observer`).
     [[nodiscard, gnu::always_inline]] bool skipped(memory_event_kind kind) const noexcept {
         if constexpr (may_skip_events<R>) {
             auto const& to = upstream_.observer();

@@ -21,9 +21,10 @@ enum class stream_standing : unsigned char {
     reset,   ///< the device of the stream was reset, which has ended all work of the stream
 };
 
-/// Returns the relation of the handle `s` to the stream with the id `id`, for which it was stored.
-/// Calls `Platform::standing_of` if it exists. Otherwise calls `Platform::id(s)`, which must then
-/// be legal at any time, also while another thread captures the stream.
+/// Tells if the stored handle `s` still denotes the stream with the id `id`. Calls
+/// `Platform::standing_of` if it exists. Otherwise compares `Platform::id(s)` with `id`, and takes
+/// the stream as destroyed if that call throws. It must then be legal at any time, also while
+/// another thread captures the stream.
 template <class Platform>
 [[nodiscard]] stream_standing standing_of(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -35,8 +36,9 @@ template <class Platform>
     }
 }
 
-/// Returns true if it is known that the stream with the handle `s` and the id `id` ended because
-/// its device was reset. Makes no call of the platform except `Platform::standing_of`.
+/// Returns true if it is known that the stream with the stored handle `s` and the id `id` was
+/// destroyed by a reset of its device. Returns false on a platform without
+/// `Platform::standing_of`, the only function that is called.
 template <class Platform>
 [[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {

@@ -24,7 +24,8 @@ struct part_work {
 
     part_kind   part = part_kind::program;
     char const* name = nullptr; ///< text for reports, such as "loader copy of batch"
-    std::size_t item = none; ///< number of the loader's batch or the unloader's result, or `none`
+    /// Number of the loader's batch or the unloader's result that the call serves, or `none`.
+    std::size_t item = none;
     /// Number of the batch or result for which the device block was used before, or `none`.
     std::size_t before = none;
     /// Id of the stream that used the device block for `before`; 0 if it is not known.

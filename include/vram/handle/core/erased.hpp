@@ -106,8 +106,8 @@ public:
         if (calls_->device_of == nullptr) { return {}; }
         return calls_->device_of(target_);
     }
-    /// Returns unused memory of the resource to its upstream without a wait. Returns the number of
-    /// bytes returned; 0 if the resource has no such function.
+    /// Returns the chunks of the resource that neither a block nor a stream uses to its upstream,
+    /// without a wait. Returns the number of their bytes; 0 if the resource has no `trim_no_wait`.
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }

@@ -38,7 +38,7 @@ struct layer_facts {
 
     std::string_view name;             ///< name of the layer's class
     std::size_t      depth    = 0;     ///< number of layers above this one
-    bool             is_layer = false; ///< true if the layer has one upstream
+    bool             is_layer = false; ///< true for a layer over one upstream
     /// true if the layer has one upstream and is stream-ordered
     bool is_ordered  = false;
     bool is_surveyed = false; ///< true if the layer has `free_memory()`
@@ -53,11 +53,13 @@ struct layer_facts {
     owner_lists const* owners = nullptr;
 };
 
-/// The base class of an object whose `visit` is called for each layer of a stack.
+/// The base class of an object that `visit_layers` passes the figures of each layer of a stack, the
+/// outermost layer first, by a call of `visit`.
 class layer_visitor {
 public:
-    /// Selects the figures that are collected: `all`, or none (`names`). `own` leaves out the free
-    /// memory of pools, and `usage` if it is only that of the upstreams.
+    /// Selects the figures that `visit` gets. `names`: none. `all`: all that the layer has. `own`:
+    /// not `free`, for which a pool searches its free blocks, and not a `usage` that a layer only
+    /// forwards from its upstream.
     enum class facts : unsigned char { names, own, all };
 
     explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}

@@ -381,7 +381,7 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>   completing_; ///< resources with events `free_completed`
+    std::unordered_set<std::uint32_t>   completing_; ///< resources that send `free_completed`
     std::unordered_set<std::uint32_t>   growing_;    ///< resources with virtual memory
     std::map<std::uint64_t, live_block> live_;
     /// Freed blocks by address. An event `free_refused` makes them live again.

@@ -18,10 +18,11 @@
 namespace vram {
 namespace detail {
 
-/// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
-/// The first word of a record is its time. The memory is divided into pages. Each thread fills a
-/// page; when it is full, the thread takes an unused one, or else the page that became full first.
-/// Thus the page of an idle thread keeps records that are older than overwritten ones (`horizon`).
+/// Keeps at least the last `capacity` records of `width` words, if at most 64 threads append; later
+/// ones overwrite the oldest. The first word of a record is its time. The memory is divided into
+/// pages. Each thread fills a page; when it is full, the thread takes an unused one, or else the
+/// page that became full first. Thus the page of an idle thread keeps records that are older than
+/// overwritten ones (`horizon`).
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
@@ -131,7 +132,8 @@ private:
         std::atomic<std::uint64_t> lap{0};
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
-        /// The page that became full next after this one; guarded by `turn_`.
+        /// If this page is full: the page that became full next after it, or null. `next`
+        /// overwrites full pages in this order. Guarded by `turn_`.
         page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
@@ -155,7 +157,7 @@ private:
     }
     template <class Fill>
     [[gnu::noinline]] void put_by_other(unsigned number, Fill const& fill) noexcept {
-        if (number >= most_thread_numbers) { // several threads may have this number
+        if (number >= most_thread_numbers) { // shared by threads: they take turns with a lock
             std::lock_guard const held{last_lock_};
             return put(last_, fill);
         }
@@ -176,8 +178,8 @@ private:
         return owners_[group].get();
     }
 
-    /// Gives the writer `w` an unused page, or else the page that became full first. Returns false
-    /// if there is no host memory and no full page.
+    /// Gives the writer `w` an unused page, or, if all are used, the page that became full first.
+    /// Returns false if there is no host memory for an unused page, or no page is full.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
         if (w.into != nullptr) {

@@ -82,7 +82,7 @@ struct history_file {
 
     /// Writes the file. An error is reported to the error sink.
     void write(history_state const& from) const noexcept;
-    /// Reports the exception that is being handled.
+    /// Called in a `catch` block of `write`: reports the caught exception to the error sink.
     static void report() noexcept {
         report_caught({.kind   = error_kind::lost_exception,
                        .call   = "the write of a history",
@@ -113,7 +113,8 @@ public:
             fill(to);
         });
     }
-    /// Stores an event of a kind other than `allocated` and `freed`.
+    /// Stores an event. Also updates the list of present chunks if the kind is that of an added or
+    /// removed chunk, and writes the files of `write_on_refusal` if it is `refused`.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -189,8 +190,9 @@ public:
     }
 
 private:
-    /// Converts stored events into those of a `history_record`, and fills its tables of lines,
-    /// tags, resources and call stacks. Equal entries are stored once.
+    /// Converts stored events, which contain pointers, into those of a `history_record`, which have
+    /// indices in its tables of lines, tags, resources and call stacks. Equal lines, tags,
+    /// resources and call stacks have one entry.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}

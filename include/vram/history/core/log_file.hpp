@@ -79,7 +79,8 @@ public:
         }
     }
 
-    /// Returns the number of discarded lines.
+    /// Returns the number of lines that are not in the file: the one at which writing first failed,
+    /// and all later ones.
     [[nodiscard]] std::uint64_t lost() const noexcept {
         return lost_.load(std::memory_order_relaxed);
     }

@@ -14,8 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The sums of bytes after each step of a `block_story`. A block that is older than the record is
-/// counted as live only if it is freed in the record, and for no tag.
+/// Sums of the live and the reserved bytes, and of the live bytes of each tag, while `follow` adds
+/// the steps of a `block_story` in order. A block that was allocated before the record begins is
+/// counted as live only if the record contains its free, and is counted for no tag.
 ///
 /// Failure   Throws `std::bad_alloc` at construction.
 /// Threads   One thread at a time.

@@ -13,7 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A message of protobuf. A message within it is another object, which `message` adds.
+/// Encodes one protobuf message: each function appends a field to `bytes()`. A nested message is
+/// first encoded by an object of its own, which `message` then appends as a field.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   One thread at a time.
