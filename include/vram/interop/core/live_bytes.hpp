@@ -5,12 +5,11 @@
 /// `live_bytes` counts the live bytes of several threads, and their peak.
 
 #include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
-#include <vram/base/core/thread_number.hpp>
+#include <vram/base/core/thread_shards.hpp>
 
 #include <atomic>  // atomic
-#include <bit>     // countr_zero
-#include <cstdint> // int64_t, uint32_t
-#include <mutex>   // mutex, lock_guard
+#include <cstdint> // int64_t
+#include <mutex>   // mutex, lock_guard, unique_lock
 
 namespace vram {
 namespace detail {
@@ -53,7 +52,7 @@ public:
     [[nodiscard]] values now() const noexcept {
         std::int64_t const peak = peak_.load();
         std::int64_t       live = peak;
-        for_each(used_.load(), [&](shard const& each) {
+        shards_.for_each(shards_.used(), [&](shard const& each) {
             // The mask gives the bytes of a closed room too, from which `closed` is subtracted.
             live -= each.room.load() & (closed - 1);
         });
@@ -61,7 +60,6 @@ public:
     }
 
 private:
-    static constexpr unsigned count = 32;
     /// Subtracted from the room of a shard to close it: no thread takes a room that is negative.
     static constexpr std::int64_t closed = std::int64_t{1} << 62;
 
@@ -82,8 +80,7 @@ private:
         return part;
     }
     [[gnu::noinline]] void take_from_others(std::int64_t lacking) noexcept {
-        std::uint32_t const used = used_.load();
-        for_each(used, [&](shard& each) { lacking -= take(each.room, lacking); });
+        shards_.for_each(shards_.used(), [&](shard& each) { lacking -= take(each.room, lacking); });
         if (lacking != 0) { raise(lacking); }
     }
     /// Called if all threads together have too little room (bytes by which a thread may raise the
@@ -93,44 +90,27 @@ private:
     /// become too high.
     void raise(std::int64_t lacking) noexcept {
         std::lock_guard const held{mutex_};
-        std::uint32_t const   used = used_.load();
-        for_each(used, [&](shard& each) { each.room.fetch_sub(closed); });
-        for_each(used, [&](shard& each) {
+        auto const            used = shards_.used();
+        shards_.for_each(used, [&](shard& each) { each.room.fetch_sub(closed); });
+        shards_.for_each(used, [&](shard& each) {
             std::int64_t const part = smaller_of(each.room.load() + closed, lacking);
             each.room.fetch_sub(part);
             lacking -= part;
         });
         peak_.fetch_add(lacking);
-        for_each(used, [&](shard& each) { each.room.fetch_add(closed); });
+        shards_.for_each(used, [&](shard& each) { each.room.fetch_add(closed); });
     }
 
-    /// Returns the shard of the calling thread.
+    /// Returns the calling thread's shard (its share of the counters). The first use of a shard
+    /// takes the mutex, so that no further shard comes into use while `raise` has closed the rooms
+    /// of the others: its room would be missing from the sum.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
-        unsigned const at = thread_number() % count;
-        if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] { begin(at); }
-        return shards_[at];
-    }
-    /// Called if the calling thread's shard (its share of the counters) is not in use yet: sets its
-    /// bit in `used_`. Takes the mutex, so that no further shard comes into use while `raise` has
-    /// closed the rooms of the others: its room would be missing from the sum.
-    [[gnu::noinline]] void begin(unsigned at) noexcept {
-        std::lock_guard const held{mutex_};
-        used_.fetch_or(std::uint32_t{1} << at);
-    }
-    template <class Visit>
-    void for_each(std::uint32_t used, Visit const& visit) noexcept {
-        for (; used != 0; used &= used - 1) { visit(shards_[std::countr_zero(used)]); }
-    }
-    template <class Visit>
-    void for_each(std::uint32_t used, Visit const& visit) const noexcept {
-        for (; used != 0; used &= used - 1) { visit(shards_[std::countr_zero(used)]); }
+        return shards_.mine([this](shard&) { return std::unique_lock{mutex_}; });
     }
 
-    /// Bit i is set once a thread has used the shard i; it stays set. Sums skip the other shards.
-    alignas(64) std::atomic<std::uint32_t> used_{0};
+    thread_shards<shard>      shards_;
     std::atomic<std::int64_t> peak_{0}; ///< changed with `mutex_` held
     std::mutex                mutex_;
-    shard                     shards_[count];
 };
 
 } // namespace detail

@@ -6,7 +6,7 @@
 
 #include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
-#include <vram/base/core/thread_number.hpp>
+#include <vram/base/core/thread_shards.hpp>
 
 #include <atomic>   // atomic
 #include <cstddef>  // size_t, ptrdiff_t
@@ -102,7 +102,7 @@ public:
     /// begins or ends, so peaks are exact again for `exact_calls` calls of `add`.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
-        all_held const held{*this};
+        all_held const held{shards_};
         gather(sums, held);
         for_each(held, [&](shard& each) {
             each.bytes.room = each.bytes.excess = 0;
@@ -117,7 +117,7 @@ public:
     template <class Counters>
     void add(Counters& sums, std::size_t bytes) noexcept {
         shard&         s = mine();
-        all_held const held{*this};
+        all_held const held{shards_};
         gather(sums, held);
         s.counted = true;
         if (others_counted(s, held) && ++calls_ > exact_calls) {
@@ -129,8 +129,6 @@ public:
     }
 
 private:
-    static constexpr unsigned count = 32;
-
     struct alignas(64) shard {
         biased_lock   lock;
         shared_count  bytes;
@@ -140,44 +138,34 @@ private:
         bool counted = false;
     };
 
+    using shards = thread_shards<shard>;
+
     /// Locks all shards (each has the counters of one thread) that are in use, and unlocks them in
     /// the destructor.
     class all_held {
     public:
-        explicit all_held(count_shards& owner) noexcept
-            : used_{owner.used_.load(std::memory_order_acquire)} {
-            for (unsigned i = 0; i != count; ++i) {
-                if (has(i)) { held_[i].emplace(owner.shards_[i].lock); }
-            }
+        explicit all_held(shards& all) noexcept : used_{all.used()} {
+            std::size_t n = 0;
+            all.for_each(used_, [&](shard& each) { held_[n++].emplace(each.lock); });
         }
-        /// Returns true if this object holds the lock of shard `i`, which was in use at the
-        /// construction of this object.
-        [[nodiscard]] bool has(unsigned i) const noexcept { return (used_ >> i & 1U) != 0; }
+        /// Returns the set of the shards whose locks this object holds.
+        [[nodiscard]] shards::set used() const noexcept { return used_; }
 
     private:
-        std::uint32_t                     used_;
-        std::optional<biased_lock::guard> held_[count];
+        shards::set                       used_;
+        std::optional<biased_lock::guard> held_[shards::count];
     };
 
-    /// Returns the shard (counters) in which the calling thread counts: one of 32, by the number of
-    /// the thread. The first call of a thread takes the shard into use.
+    /// Returns the shard (counters) in which the calling thread counts. The first call of a thread
+    /// takes the shard into use: the thread locks it before `fold` and `add` of other threads can,
+    /// to own the bias (it then locks by plain stores).
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
-        unsigned const at = thread_number() % count;
-        if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] { begin(at); }
-        return shards_[at];
-    }
-    /// Takes the shard with the index `at` into use. The calling thread locks it before `fold` and
-    /// `add` of other threads can, to own the bias (it then locks by plain stores).
-    [[gnu::noinline]] void begin(unsigned at) noexcept {
-        auto const held = shards_[at].lock.hold();
-        used_.fetch_or(std::uint32_t{1} << at, std::memory_order_release);
+        return shards_.mine([](shard& first) { return first.lock.hold(); });
     }
     /// Calls `visit(shard)` for each shard (counters of a thread) whose lock `held` holds.
     template <class Visit>
     void for_each(all_held const& held, Visit const& visit) noexcept {
-        for (unsigned i = 0; i != count; ++i) {
-            if (held.has(i)) { visit(shards_[i]); }
-        }
+        shards_.for_each(held.used(), visit);
     }
     template <class Counter>
     static void gather(Counter& sum, shared_count& each) noexcept {
@@ -224,8 +212,7 @@ private:
         sum.add(n);
     }
 
-    shard                      shards_[count];
-    std::atomic<std::uint32_t> used_{0}; ///< bit i is set once a thread has used `shards_[i]`
+    shards shards_;
     /// Number of calls of `add` since a scope last began or ended, without calls of a thread that
     /// was the only one to count in that time.
     std::uint64_t calls_ = 0;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `thread_shards` is an array with one object for each thread.
+
+#include <vram/base/core/thread_number.hpp>
+
+#include <atomic>  // atomic
+#include <bit>     // countr_zero
+#include <cstdint> // uint32_t
+
+namespace vram {
+namespace detail {
+
+/// 32 objects (*shards*), of which each thread uses one, by its number. From the 33rd thread on,
+/// threads share shards. A bit set shows which shards any thread has used so far.
+///
+///     shard& s = shards.mine([](shard& first) { return first.lock.hold(); });
+///
+/// Threads   Any thread may call any function.
+/// Cost      `mine`: a load of the bit set. `for_each`: a visit of each shard in the set.
+template <class Shard>
+class thread_shards {
+public:
+    static constexpr unsigned count = 32;
+    /// Bit i is set if the shard i is in the set.
+    using set = std::uint32_t;
+
+    /// Returns the shard of the calling thread. If no thread has used it yet, adds it to the set of
+    /// used shards, while the thread holds the lock that `lock(shard)` returns.
+    template <class Lock>
+    [[nodiscard, gnu::always_inline]] Shard& mine(Lock const& lock) noexcept {
+        unsigned const at = thread_number() % count;
+        if ((used_.load(std::memory_order_relaxed) >> at & 1U) == 0) [[unlikely]] {
+            begin(at, lock);
+        }
+        return shards_[at];
+    }
+    /// Returns the set of the shards that threads have used so far.
+    [[nodiscard]] set used() const noexcept { return used_.load(); }
+
+    /// Calls `visit(shard)` for each shard in the set.
+    template <class Visit>
+    void for_each(set of, Visit const& visit) noexcept {
+        for (; of != 0; of &= of - 1) { visit(shards_[std::countr_zero(of)]); }
+    }
+    template <class Visit>
+    void for_each(set of, Visit const& visit) const noexcept {
+        for (; of != 0; of &= of - 1) { visit(shards_[std::countr_zero(of)]); }
+    }
+
+private:
+    template <class Lock>
+    [[gnu::noinline]] void begin(unsigned at, Lock const& lock) noexcept {
+        [[maybe_unused]] auto const held = lock(shards_[at]);
+        used_.fetch_or(set{1} << at);
+    }
+
+    Shard            shards_[count];
+    std::atomic<set> used_{0};
+};
+
+} // namespace detail
+} // namespace vram
