@@ -19,8 +19,7 @@ inline constexpr std::string_view csv_header =
     "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n";
 
 /// The text of one line of a CSV log, in memory of the object. The columns `Tag` and `File` are
-/// quoted if necessary. Of a tag or file name with more than 256 characters, the last 256 are
-/// written.
+/// quoted if necessary. Of a tag or file name with more than 256 bytes, the last 256 are written.
 ///
 /// Failure   Never throws.
 /// Threads   One thread at a time.

@@ -144,8 +144,9 @@ public:
     [[nodiscard]] unsigned          frames() const noexcept { return frames_; }
     [[nodiscard]] event_ring const& ring() const noexcept { return ring_; }
 
-    /// Returns the events up to now in order of time, without gaps: events that are older than an
-    /// overwritten one are left out.
+    /// Returns the events up to now in order of time. Leaves out events that are older than an
+    /// overwritten one. So no event is missing between two of the result, unless there was no host
+    /// memory for it.
     [[nodiscard]] history_record record() const {
         history_record    made;
         interned          names{made};
