@@ -21,7 +21,8 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
 
 /// Returns true if `alignment` is a power of two.
 [[nodiscard]] constexpr bool valid_alignment(std::size_t alignment) noexcept {
-    // This is not `std::has_single_bit`, because that needs popcnt, which older CPUs lack.
+    // Not `std::has_single_bit`: it counts the bits, which may be a function call if the program is
+    // compiled for CPUs without the instruction popcnt.
     return alignment != 0 && (alignment & (alignment - 1)) == 0;
 }
 

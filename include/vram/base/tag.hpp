@@ -64,7 +64,8 @@ private:
 
 namespace detail {
 
-/// An open scope of a thread. Its tag is looked up when it is needed for the first time.
+/// The scope of a live object `tagged`, in a list of the open scopes of a thread. The name of the
+/// scope is converted to a tag when the thread needs the tag for the first time.
 struct tag_scope {
     tag_scope*      outer;
     char const*     name; ///< the name, until the tag is looked up; then null

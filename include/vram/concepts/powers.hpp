@@ -39,7 +39,7 @@ concept owning_resource = requires(R const& r, void const* p) {
 };
 
 /// A resource with `trim(keep)`, which returns unused memory to the upstream until at most `keep`
-/// unused bytes are left. `trim` returns the number of bytes that the upstream got.
+/// unused bytes are left, or no more can be returned. The result is the number of bytes returned.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;

@@ -23,11 +23,11 @@ struct failed_attempt {
     shortage numbers = {};
 };
 
-/// A retry policy for resource `R`: a function object that tries to free memory after a refused
-/// allocation, and returns true if the allocation should be attempted again. It is called until it
-/// returns false, but at most `max_tries` times per allocation. The layer holds no lock during the
-/// call. The policy may use the resource and allocate through the layer, which does not call its
-/// policies for these allocations.
+/// A retry policy for resource `R`: a function object that the layer `retrying` calls after a
+/// refused allocation. The policy tries to free memory, and returns true if the layer should repeat
+/// the allocation. For one allocation, the layer calls the policy after each refusal until it
+/// returns false, but at most `max_tries` times. The layer holds no lock during the call. The policy
+/// may use the resource and allocate through the layer, which calls no policy if that is refused.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

@@ -239,7 +239,8 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // CCCL 3.1 has renamed the functions of a resource, so there are two versions.
+    // Call the functions of the CCCL resource. CCCL 3.1 has renamed them, so there is one version
+    // for the new names and one for the old names, such as `allocate_async`.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);

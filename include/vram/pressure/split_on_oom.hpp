@@ -69,7 +69,7 @@ public:
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
     /// Returns the largest number of items that the next piece (one call of the work) may have.
-    /// Returns `unlimited` if no piece was halved so far, or if the number has grown to that again.
+    /// Returns `unlimited` if no piece was halved so far, or if the number has grown so far again.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `pieces()` returns how many pieces (calls of the work) have finished since construction.

@@ -37,7 +37,7 @@ namespace vram {
 /// Failure   Never throws, except for the exceptions of `usage()`.
 /// Threads   The rules are those of `usage()` of the resource. Allocations of other threads in the
 ///           scope are counted too.
-/// Cost      One call of `usage()` at construction, and one for each function.
+/// Cost      One call of `usage()` at construction, and one for each function except `before()`.
 template <measured_resource Resource>
 class memory_delta {
 public:

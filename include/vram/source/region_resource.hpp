@@ -22,14 +22,16 @@
 
 namespace vram {
 
-/// Allocates blocks from the front of a range, such as an array on the stack or one large device
-/// allocation. The resource never accesses the range, so it may also be addresses without memory.
+/// Allocates blocks one behind the other from a range of addresses, such as an array on the stack
+/// or one large device allocation. The resource never accesses the range, so the addresses need not
+/// have memory.
 ///
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
 ///
-/// If the block with the highest address is freed, its bytes can be allocated again. Those of other
-/// freed blocks, and those skipped for alignment, can be allocated again once no block is live.
+/// If a freed block is the last in the used part of the range, its bytes can be allocated again at
+/// once. The bytes of other freed blocks, and bytes skipped for alignment, can be allocated again
+/// once no block is live.
 ///
 /// Failure   Throws `out_of_memory` if the bytes after the last block do not suffice.
 /// Threads   One thread at a time. For several, compose `locked` over it.

@@ -49,16 +49,16 @@ concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
-/// While this object exists, reports about calls of the platform by this thread name the line `at`
-/// of the program. If the thread already has a `user_line` with a known line, because one function
-/// of vram called another, reports name that earlier line.
+/// While this object exists, reports of the platform (such as the simulated device's) about calls
+/// by this thread name the line `at` of the program. If the thread already has a `user_line` with a
+/// known line, because one function of vram called another, reports name that earlier line.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
 ///
 /// Failure   Never throws.
 /// Threads   One thread uses the object. It must be destroyed by this thread, the newest first.
-/// Cost      None on other platforms: there are no members, and no code.
+/// Cost      None if the platform names no lines in reports: there are no members, and no code.
 template <class P>
 class [[maybe_unused]] user_line {
 public:

@@ -97,8 +97,8 @@ concept handing_on =
 template <class R>
 concept hiding_the_type = requires(R const& r, layer_visitor& v) { visit_hidden(r, v, 0); };
 
-/// A layer that inherits `usage()` from `layer_base` and so returns the figures of its upstream.
-/// The report does not repeat these.
+/// A layer that inherits `usage()` from `layer_base`: it returns the figures of the upstream, which
+/// a report need not repeat for the layer.
 template <class R>
 concept passing_on = standing_on_one<R> && requires {
     requires std::same_as<decltype(&R::usage),

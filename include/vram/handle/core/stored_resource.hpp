@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The resource of a buffer or an allocator. `stored_resource<R>` owns it: it is a handle
-/// (`shared`, `resource_ref`, `any_resource`) or another resource by value. `stored_resource<R&>`
-/// refers to a resource that outlives it.
+/// The member in which a buffer or an allocator stores its resource. `stored_resource<R>` contains
+/// the resource by value: a handle (`shared`, `resource_ref`, `any_resource`) or a resource of
+/// another type. `stored_resource<R&>` refers to a resource that must outlive it.
 ///
 /// Cost      None. An empty resource takes no space as a `[[no_unique_address]]` member.
 template <class R>
