@@ -69,7 +69,7 @@ private:
 /// Cost      Some microseconds, and an allocation for the name of a C++ function.
 class frame_text {
 public:
-    /// Makes the text of a return address.
+    /// Makes the text of the call before the return address `address`.
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};

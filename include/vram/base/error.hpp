@@ -54,8 +54,8 @@ struct stored_error {
     }
 };
 inline constinit thread_local stored_error* first_error = nullptr;
-/// Address of the pointer to which the next stored error of this thread is attached: the member
-/// `next` of the last one.
+/// End of the list of this thread's stored errors: the address of the member `next` of the last
+/// one, to which the next error is attached. Not used while the list is empty.
 inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
 inline constinit thread_local stored_error spare_error{};

@@ -69,8 +69,9 @@ struct stream_name {
 
 /// The name and the description of a platform's error code.
 struct code_text {
-    char const* name        = ""; ///< such as "cudaErrorIllegalAddress"
-    char const* description = ""; ///< such as "an illegal memory access was encountered"
+    char const* name = ""; ///< name of the error code, such as "cudaErrorIllegalAddress"
+    /// Text of the error code, such as "an illegal memory access was encountered".
+    char const* description = "";
 };
 
 /// One error that is reported to the error sink, with its numbers. A member that is zero, null or

@@ -22,7 +22,8 @@ struct memory_usage {
     std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
     /// The highest `live` before the last reset of the peaks, or an upper bound of it.
     std::size_t past_peak = 0;
-    /// Bytes of the largest free block; a pool may grow instead of using it.
+    /// Bytes of the largest free block; of a `virtual_source`, of its unused physical memory. A
+    /// larger request needs memory from the upstream or the device; a smaller one may need it too.
     std::size_t largest_free = 0;
     std::size_t pending      = 0; ///< freed bytes that a stream may still use
 
@@ -57,8 +58,9 @@ struct memory_usage {
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }
         ++restarts;
     }
-    /// Adds the counters of a second resource. The peaks of the two may have been at different
-    /// times, so the sums of the peaks are upper bounds.
+    /// Adds the counters of a second resource, except `largest_free`, which becomes the larger of
+    /// the two. The peaks may have been at different times, so the sums of the peaks are upper
+    /// bounds.
     constexpr void add(memory_usage const& more) noexcept {
         // `past_peak` is set first, because `highest_live()` reads `peak_live`, which changes
         // below.

@@ -47,7 +47,7 @@ struct shortage {
     /// first. If only one tag has live bytes, the three lines of the program with the most instead.
     std::array<memory_holder, 3> holders{};
 
-    /// Returns true if the resource has a limit.
+    /// Returns true if the resource that refused the request has a limit.
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };
 

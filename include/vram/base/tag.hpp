@@ -45,7 +45,8 @@ public:
         while (each.known() && each != other) { each = each.outer(); }
         return each == other;
     }
-    /// Returns a number for events and files: 0 for the empty tag, at most 65 535.
+    /// Returns the number by which events and files of this process refer to the tag: 0 for the
+    /// empty tag, at most 65 535.
     [[nodiscard]] constexpr std::uint32_t id() const noexcept { return known() ? node_->id : 0; }
     /// Returns the tag of this process that has this `id()`; the empty tag if there is none.
     [[nodiscard]] static memory_tag of_id(std::uint32_t id) noexcept {
@@ -112,7 +113,8 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 ///           Other strings are copied and looked up at once.
 class [[maybe_unused]] tagged : detail::tag_scope {
 public:
-    /// Begins a scope with a string literal, which must outlive the scope.
+    /// Begins a scope with a tag that is named by a string literal, within the tag of the outer
+    /// scope. The literal is not copied, so it must outlive the scope.
     template <std::size_t Length>
     [[nodiscard]] explicit tagged(char const (&literal)[Length]) noexcept
         : tag_scope{detail::innermost_scope, literal, nullptr} {

@@ -15,7 +15,7 @@ enum class memory_kind : unsigned char {
     pageable, ///< ordinary host memory, which the driver copies through pinned memory
     pinned,   ///< page-locked host memory (`cudaHostAlloc`), to which the device has direct access
     managed,  ///< memory with pages that migrate to the processor that accesses them
-    device,   ///< memory of a device
+    device,   ///< memory of a device, such as that from `cudaMalloc`
 };
 
 [[nodiscard]] constexpr char const* name(memory_kind kind) noexcept {

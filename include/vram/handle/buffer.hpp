@@ -120,7 +120,8 @@ public:
     [[nodiscard]] void*       data() noexcept            { return data_; }
     [[nodiscard]] void const* data() const noexcept      { return data_; }
     [[nodiscard]] std::size_t size() const noexcept      { return size_; }     ///< size in bytes
-    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; } ///< capacity in bytes
+    /// Returns the number of bytes that the buffer can have without a new block.
+    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] bool        empty() const noexcept     { return size_ == 0; }
     [[nodiscard]] std::size_t alignment() const noexcept { return alignment_; }
     [[nodiscard]] stream      get_stream() const noexcept { return stream_; }

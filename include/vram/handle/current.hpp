@@ -46,7 +46,8 @@ public:
 
     /// Returns a reference to the current resource of the thread's current device.
     [[nodiscard]] static ref get() { return get(Platform::current_device()); }
-    /// Returns a reference to the current resource of `d`.
+    /// Returns a reference to the current resource of the device `d`: that of the last `set`, or
+    /// else the default resource, which is made at the first call.
     [[nodiscard]] static ref get(device d) {
         if (slot* const found = find(d, first().load(std::memory_order_acquire))) {
             words const seen = found->read();

@@ -27,7 +27,7 @@ public:
     using device   = typename current<Platform>::device;
     using resource = typename current<Platform>::resource;
 
-    /// Makes `mr` the current resource of `d`.
+    /// Makes `mr` the current resource of the device `d`. The destructor restores the previous one.
     [[nodiscard]] current_resource_guard(device d, resource mr)
         : device_{d}, before_{current<Platform>::set(d, std::move(mr))} {}
     /// Makes `mr` the current resource of the device that is current in the calling thread now.

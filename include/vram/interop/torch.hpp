@@ -72,7 +72,7 @@ public:
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices, and frees the blocks that were kept for graphs.
+    /// For each device: waits for it, frees the blocks kept for graphs, and destroys the stack.
     ~torch_allocator() {
         for (auto& each : parts_) {
             part* const it = each.load();
@@ -87,7 +87,7 @@ public:
         }
     }
 
-    /// Allocates `bytes` bytes of the device `d` on the stream `s`.
+    /// Allocates on the stream `s` from the stack of the device `d`, made at the first request.
     [[nodiscard]] void* allocate(device d, stream s, std::size_t bytes) {
         typename platform::device_guard const on{d};
         return of(d).stack->allocate(s, bytes);
@@ -269,8 +269,8 @@ private:
         std::lock_guard const lock{here.mutex};
         here.kept.splice(here.kept.end(), kept);
     }
-    /// Frees the kept blocks of one device, except those with a stream that is being captured. If a
-    /// free fails, reports it and frees the others.
+    /// Frees the blocks that one device has kept for captured graphs, except those with a stream
+    /// that is being captured now. If a free fails, reports it and frees the others.
     static void free_kept(part& here) {
         std::list<late_free> all;
         {

@@ -14,7 +14,8 @@ namespace vram {
 ///
 ///     guarded_options const late{.quarantine = 64_MiB};
 struct guarded_options {
-    /// Size of the fence before and after each block; a power of two, at least 16.
+    /// Bytes of the fence, which has a known value, before and after each block; a power of two, at
+    /// least 16.
     std::size_t fence = 256;
     /// Size of the quarantine: freed blocks with at most this number of bytes in all are kept, to
     /// find late writes to them. If 0, none are kept.

@@ -21,7 +21,7 @@ namespace vram {
 /// Threads   Any thread may read it.
 /// Cost      None, except for `text`, which builds a string.
 struct memory_growth {
-    growth_of     of    = growth_of::live; ///< the kind of bytes that grow
+    growth_of     of    = growth_of::live; ///< the bytes watched: live, reserved, or of the device
     std::uint64_t since = 0;               ///< number of the last step before the growth began
     std::uint64_t until = 0; ///< number of the last step; 0, as `since`, if nothing grows
     std::size_t   bytes = 0; ///< the growth from `since` to `until`

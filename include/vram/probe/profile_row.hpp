@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// One row of a `profile`: a scope, with all its runs.
+/// One row of a `profile`: a scope, with all its runs, or with those of one thread.
 ///
 ///     for (profile_row const& row : times.rows()) { total += row.device.total; }
 struct profile_row {
@@ -58,7 +58,8 @@ struct profile_row {
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
     std::uint64_t allocations   = 0;    ///< number of allocations of all runs
 
-    /// Adds the runs of `other`, for the same scope. `peak` becomes the larger of both.
+    /// Adds the runs, times and bytes of `other`, another row of the scope. `peak` becomes the
+    /// larger of the two.
     void merge(profile_row const& other) noexcept {
         runs += other.runs;
         device.merge(other.device);

@@ -29,8 +29,8 @@ struct tracked_block {
     stream_name              stream{};
     unsigned                 thread = 0; ///< number of the thread that allocated the block
     std::chrono::nanoseconds age{};      ///< time since the allocation
-    /// Time of the allocation in ticks of the processor's counter, which distinguishes blocks that
-    /// had the same address one after another.
+    /// Time of the allocation in ticks of `tick_clock` (a counter of the processor). Of two blocks
+    /// that were at one address one after the other, the later one has more ticks.
     std::uint64_t ticks = 0;
     /// The functions that allocated the block, if `tracking_options::frames` is not 0.
     call_stack stack{};

@@ -120,7 +120,8 @@ public:
         return kept(p, bytes, alignment, nullptr, at) ? p : nullptr;
     }
 
-    /// Returns memory that the stream `s` may use without a wait, or null if the upstream has none.
+    /// Returns memory that the stream `s` may use without a wait. Returns null if the upstream has
+    /// none, or if there is no host memory for the record of the block.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())

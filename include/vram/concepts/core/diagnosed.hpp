@@ -127,7 +127,8 @@ concept synchronous_of = requires {
     typename R::properties;
 } && std::same_as<typename R::platform, Platform> && synchronous_resource<R> && !resource<R>;
 
-/// A resource of another platform than `Platform`.
+/// A type with a `platform` and `properties`, as a resource has them, of another platform than
+/// `Platform`.
 template <class R, class Platform>
 concept resource_of_another_platform = requires {
     typename R::platform;

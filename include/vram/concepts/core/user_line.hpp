@@ -171,7 +171,8 @@ struct last_use<P> {
     std::uint64_t stream = 0;
 };
 
-/// Names a stream of vram in reports, if the platform has names.
+/// Gives the stream `s`, which vram made, the name `name` for reports. Does nothing if the platform
+/// does not name streams.
 template <class P>
 void name_stream([[maybe_unused]] typename P::stream s,
                  [[maybe_unused]] char const*        name) noexcept {

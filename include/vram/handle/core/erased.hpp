@@ -128,7 +128,7 @@ public:
     }
     /// Returns the name of the class of the resource, such as "pool", for reports.
     [[nodiscard]] std::string_view resource_name() const noexcept { return calls_->name; }
-    /// Returns false if the handle was moved from.
+    /// Returns false if the handle was moved from and has not been assigned since.
     [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
 
     /// Returns true if both handles refer to one resource, or to equal resources of one type.

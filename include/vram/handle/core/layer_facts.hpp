@@ -42,7 +42,8 @@ struct layer_facts {
     /// true if the layer has one upstream and is stream-ordered
     bool is_ordered  = false;
     bool is_surveyed = false; ///< true if the layer has `free_memory()`
-    /// true if `usage` is not only that of the layer's upstreams
+    /// True if `usage()` is computed by the layer or resource; false if it is only the figures of
+    /// the upstreams.
     bool                         measures_itself = false;
     std::optional<memory_usage>  usage{};
     std::optional<free_pieces>   free{};
@@ -118,7 +119,7 @@ concept counting = requires(R const& r) {
     r.overall().refusals;
 };
 
-/// A layer with a limit, such as `limiting`.
+/// A layer with `used()` and `limit()`, both in bytes. `limiting` is one.
 template <class R>
 concept budgeted = requires(R const& r) {
     { r.used() } -> std::same_as<std::size_t>;
@@ -131,7 +132,7 @@ concept repeating = requires(R const& r) {
     { r.retries() } -> std::same_as<std::uint64_t>;
 };
 
-/// A layer that knows the owners of live memory, such as `tracking`.
+/// A layer with `owners()`, the lists of the tags and lines with live memory. `tracking` is one.
 template <class R>
 concept naming_owners = requires(R const& r) {
     { r.owners() } -> std::same_as<owner_lists const&>;

@@ -214,7 +214,8 @@ struct calls_to_nothing {
     }
 };
 
-/// The table that a type-erased handle refers to after it was moved from.
+/// The function table of a type-erased handle that was moved from. Its functions that allocate or
+/// free call `broken_contract`, which ends the program.
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 

@@ -143,7 +143,7 @@ private:
     struct alignas(64) writer {
         word*         at   = nullptr;
         page*         into = nullptr;
-        std::uint32_t left = 0; ///< number of records for which the page has room
+        std::uint32_t left = 0; ///< number of further records for which the page `into` has room
     };
 
     template <class Fill>

@@ -80,7 +80,7 @@ struct history_file {
     std::string path;
     void (*format)(history_record const&, byte_file&);
 
-    /// Writes the file. An error is reported to the error sink.
+    /// Writes the events of `from` to the file `path`. Reports an error to the error sink.
     void write(history_state const& from) const noexcept;
     /// Called in a `catch` block of `write`: reports the caught exception to the error sink.
     static void report() noexcept {

@@ -17,7 +17,7 @@ struct story_step {
         none, ///< no change, to be skipped, such as a free that was refused
         allocated,
         freed,          ///< a free of a block, if no event `free_completed` follows
-        free_requested, ///< a free after which a stream may still use the block
+        free_requested, ///< the program freed the block; a stream may still use it
         free_completed,
         segment_added,
         segment_grown, ///< `bytes` bytes at `memory` were added to the end of a segment
@@ -29,8 +29,9 @@ struct story_step {
 
     static constexpr std::uint32_t unknown = ~std::uint32_t{0};
 
-    action        what  = action::none;
-    std::uint32_t event = 0; ///< index of the event that caused the step
+    action what = action::none;
+    /// Index in `history_record::events` of the event that caused the step.
+    std::uint32_t event = 0;
     /// Index of the event that allocated the block. `unknown` if the block is older than the
     /// record, or if the step neither allocates nor frees a block.
     std::uint32_t origin = unknown;

@@ -149,7 +149,7 @@ private:
             if (next != nullptr) { next->from = from; }
         }
     };
-    /// The blocks that begin in 64 KiB of the addresses.
+    /// The blocks that begin in one area: 64 KiB of addresses.
     struct area {
         std::uint64_t number = 0;
         node*         first  = nullptr;

@@ -42,7 +42,8 @@ struct element_of<Data> {
     using type = typename Data::value_type;
 };
 
-/// Returns the number of a device in DLPack.
+/// Returns the number by which a DLPack tensor names the device `d`; 0 if the platform does not
+/// number its devices.
 template <class Device>
 [[nodiscard]] std::int32_t dlpack_device_id(Device d) {
     if constexpr (requires(Device const& x) { x.ordinal(); }) {
@@ -73,7 +74,8 @@ template <class Device>
     return shape;
 }
 
-/// Memory that another library has taken over, with its description.
+/// Memory that was passed to another library as a DLPack tensor: `data` owns it, `managed`
+/// describes it. Destroyed if that library calls the deleter of `managed`.
 template <class Managed, class Data>
 struct dlpack_export {
     using resource = typename Data::resource_type;

@@ -80,7 +80,8 @@ concept dlpack_managed = requires(Managed& m) {
     m.deleter(&m);
 };
 
-/// A `dlpack_managed` with a version and flags.
+/// A managed DLPack tensor with the members `version` and `flags`, as DLPack 1.0 and later have
+/// them.
 template <class Managed>
 concept dlpack_with_version = dlpack_managed<Managed> && requires(Managed& m) {
     m.version.major;

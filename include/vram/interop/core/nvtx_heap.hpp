@@ -44,7 +44,7 @@ public:
         if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
         return made;
     }
-    /// Ends the heap. It must have no regions.
+    /// Unregisters the heap with the NVTX tool. All of its regions must have been removed before.
     void remove() const noexcept { nvtxMemHeapUnregister(nvtx_domain(), handle_); }
 
     [[nodiscard]] bool known() const noexcept { return handle_ != nullptr; }
@@ -62,7 +62,7 @@ public:
         batch.regionDescElements    = &range;
         nvtxMemRegionsRegister(nvtx_domain(), &batch);
     }
-    /// Gives a region a name, a string that is never freed.
+    /// Gives the region at `p` the name `name` in the NVTX tool. The string must never be freed.
     static void name_region(void const* p, char const* name) noexcept {
         nvtxMemRegionNameDesc_t one{};
         one.regionRefType  = NVTX_MEM_REGION_REF_TYPE_POINTER;

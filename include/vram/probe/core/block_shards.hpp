@@ -139,7 +139,7 @@ private:
         mutable brief_lock lock;
         address_map<node>  live;
         node*              unused = nullptr;
-        /// Number of frees. The next one is recorded in `freed[next % 16]`.
+        /// Number of frees of blocks of this shard. The next one is recorded in `freed[next % 16]`.
         unsigned     next = 0;
         freed_record freed[recent]{};
     };

@@ -230,7 +230,8 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// For each power of two of the length: the greatest height of a rise that ended with a return.
+    /// Greatest height of the rises after which the sizes returned, by the length of the rise in
+    /// steps. The index of a length is `order_of(length)`.
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };

@@ -36,7 +36,7 @@ public:
 #endif
     }
 
-    /// Returns the time of `steady_clock` in seconds.
+    /// Returns the time of `steady_clock`, which never goes back, in whole seconds.
     [[nodiscard]] static std::int64_t seconds() noexcept {
         auto const now = std::chrono::steady_clock::now().time_since_epoch();
         return std::chrono::duration_cast<std::chrono::seconds>(now).count();

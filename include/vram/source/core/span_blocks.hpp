@@ -116,7 +116,8 @@ public:
         std::uintptr_t const end = base_ + b->last * page_;
         return from < end && bytes <= end - from ? *b : block{};
     }
-    /// Returns the pages that overlap the `n` bytes at `q`.
+    /// Returns the pages that overlap the `n` bytes at `q`. Returns no pages if these bytes do not
+    /// lie within the pages of one block.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};

@@ -260,7 +260,8 @@ private:
     std::size_t         page_;
     std::uint64_t       calls_ = 0;
     page_pieces<handle> pieces_;
-    /// This is the last member, so it is destroyed first, before `pieces_`.
+    /// The last member: its addresses are reserved after `pieces_` has allocated host memory, and
+    /// released before `pieces_` is destroyed.
     address_range<Memory> range_;
 };
 
