@@ -10,7 +10,7 @@
 #define VRAM_VERSION_MINOR 1
 #define VRAM_VERSION_PATCH 0
 
-/// One number that grows with every version: 1.23.4 is 12304.
+/// The version as one number, for comparisons: 1.23.4 is 12304, and a later version is greater.
 #define VRAM_VERSION (VRAM_VERSION_MAJOR * 10000 + VRAM_VERSION_MINOR * 100 + VRAM_VERSION_PATCH)
 
 #define VRAM_VERSION_STRING "0.1.0"

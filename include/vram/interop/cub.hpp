@@ -58,7 +58,8 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
 }
 
-/// Refuses other arguments with a compile error that states the remedy.
+/// Chosen if the arguments are not a resource, a stream and an algorithm, in this order. Does not
+/// compile; the error message states the remedy.
 template <class R, class S, class Algorithm>
     requires(!detail::cub_runnable<R, S, std::remove_reference_t<Algorithm>>)
 void cub_run(R&&, S&&, Algorithm&&) {

@@ -60,13 +60,15 @@ public:
     /// be called; otherwise only `read` and `write`, which take host memory.
     [[nodiscard]] bool reaches_device() const noexcept { return handle_ != nullptr; }
 
-    /// Fills `bytes` bytes of device memory at `to` from the file at `offset`, or throws.
+    /// Reads `bytes` bytes of the file, from `offset` on, into device memory at `to`. Throws
+    /// `file_error` if a read fails or the file ends earlier.
     void read_device(void* to, std::size_t bytes, std::size_t offset) const {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->read(handle_, to, n, place, at);
         });
     }
-    /// Writes `bytes` bytes of device memory to the file at `offset`, or throws.
+    /// Writes `bytes` bytes of device memory at `from` to the file, from `offset` on. Throws
+    /// `file_error` if a write fails.
     void write_device(void const* from, std::size_t bytes, std::size_t offset) {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->write(handle_, from, n, place, at);
@@ -76,7 +78,8 @@ public:
     void read(std::span<std::byte> to, std::size_t offset) const { plain_.read(to, offset); }
     void write(std::span<std::byte const> from, std::size_t offset) { plain_.write(from, offset); }
 
-    /// Returns the file as a `file`, which reads and writes without libcufile.
+    /// Returns this file as an object of the class `file`, which reads and writes host memory by
+    /// calls of the system, without libcufile.
     [[nodiscard]] file&       plain() noexcept { return plain_; }
     [[nodiscard]] file const& plain() const noexcept { return plain_; }
 

@@ -181,7 +181,7 @@ public:
 
     /// Returns the address of the first element.
     [[nodiscard]] void* data() const noexcept { return data_; }
-    /// Returns the number of elements.
+    /// Returns the number of elements of the tensor, in all dimensions.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the number of elements in each dimension.
     [[nodiscard]] std::span<std::int64_t const> shape() const noexcept { return shape_; }
@@ -250,8 +250,9 @@ private:
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
     }
-    /// Returns true if the stream belongs to another device than the memory, which its kernels may
-    /// not be able to access.
+    /// Returns true if the tensor has device memory and the stream belongs to another device, so
+    /// that its kernels may not be able to access the memory. Returns false if the stream is being
+    /// captured.
     [[nodiscard]] bool far_from_stream() const {
         if (kind_ != memory_kind::device || Platform::capturing(stream_)) { return false; }
         auto const                            there = device_of_streams();

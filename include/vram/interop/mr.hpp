@@ -39,7 +39,8 @@ template <class R>
 concept foreign_resource = ::cuda::mr::async_resource<R>;
 #endif
 
-/// The `property_set` with the properties that CCCL's `::cuda::has_property` states for `R`.
+/// The `property_set` of vram for a resource `R` of CCCL or RMM: `device_accessible` and
+/// `host_accessible`, each if `::cuda::has_property` states the property of that name for `R`.
 template <class R>
 using properties_of =
     std::conditional_t<::cuda::has_property<R, ::cuda::mr::device_accessible>,
@@ -292,12 +293,13 @@ private:
     Resource resource_;
 };
 
-/// A resource or handle is stored as a copy.
+/// `mr{x}` stores a copy of `x` if `x` is a copyable resource or handle of CCCL or RMM.
 template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 mr(Resource) -> mr<Resource>;
 
-/// An owning pool of CCCL, such as `::cuda::device_memory_pool`, is used through its reference.
+/// `mr{x}` borrows `x` if `x` is a pool of CCCL that cannot be copied, such as a
+/// `::cuda::device_memory_pool`: it stores the pool's type of reference.
 template <class Pool>
     requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
 mr(Pool&) -> mr<typename Pool::reference_type>;
@@ -336,7 +338,7 @@ class mr_handle : public detail::addressable<Handle>,
                   public detail::default_queries_of<detail::ordered_properties<Handle>>,
                   public detail::lent_as_temporary<mr_handle<Handle>, Handle> {
 public:
-    /// Stores a copy of `handle`.
+    /// Stores a copy of `handle`, a handle of vram such as `shared`.
     explicit mr_handle(Handle handle) noexcept : detail::addressable<Handle>{std::move(handle)} {}
 };
 

@@ -22,7 +22,7 @@ struct nvtx_counters_options {
     /// changed by at least this number of bytes. Until then, the values that the tool shows are
     /// wrong by less than that. A peak is exact when the tool gets it.
     std::size_t step = 0;
-    /// If true, each tag has counters too.
+    /// If true, the tool gets counters for each tag too, besides those for each resource.
     bool tags = true;
 };
 

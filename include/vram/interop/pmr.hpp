@@ -57,7 +57,8 @@ class pmr final : public std::pmr::memory_resource {
 public:
     using resource_type = std::remove_reference_t<R>;
 
-    /// Stores the resource `mr`, or a reference to it if `R` is a reference.
+    /// Stores the resource `mr` by value, or, if `R` is a reference type, borrows it: it must then
+    /// outlive this object.
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
     pmr(pmr&&) = delete; // not movable, because containers point to it
 

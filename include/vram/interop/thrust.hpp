@@ -22,7 +22,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack of host memory that cannot be copied, so that a `thrust_host_allocator` borrows it.
+/// A stream-ordered resource with host-accessible memory that cannot be copied, such as a pool. A
+/// `thrust_host_allocator` borrows it: the resource must outlive the allocator.
 template <class R>
 concept lent_host_stack = requires { typename R::platform; } &&
                           resource_for<R, cuda_platform, host_accessible> && !std::copyable<R>;

@@ -131,8 +131,8 @@ public:
         for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
     }
-    /// Makes memory available again that was freed during graph captures, after the work that its
-    /// streams have now. To be called after the last launch of these graphs.
+    /// Frees the blocks that PyTorch freed during graph captures, after the work that their streams
+    /// have now. The caller launches none of these graphs again.
     void forget_captures() {
         for_each_part([](part& here) {
             free_kept(here);
@@ -165,7 +165,7 @@ private:
         std::unique_ptr<R>            stack;
         typename platform::own_stream joined; ///< waits for all streams of a block, then frees it
         std::mutex                    mutex;
-        std::list<late_free>          kept; ///< blocks that graphs may use, freed later
+        std::list<late_free>          kept; ///< not yet freed: captured graphs may use them
     };
 
     template <class Function>
@@ -245,9 +245,9 @@ private:
             return false;
         }
     }
-    /// Makes `after` wait for the present work of a stream. Returns false, and does not wait, if
-    /// that stream is being captured and `after` is not: the event may belong to the capture, which
-    /// `after` would join.
+    /// Makes the stream `after` wait for the present work of the stream `before.on`. If `before.on`
+    /// is being captured, and `in_capture` is false because `after` is not, returns false without a
+    /// wait: by waiting for an event of the capture, `after` would become a part of it.
     [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
         typename platform::device_guard const on{before.where};
         // An event must belong to the device of the stream on which it is recorded, `before.on`.

@@ -33,7 +33,8 @@ public:
     /// Makes a retry policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
-    /// Returns the result of `function(failed)`: true if the request should be tried again.
+    /// Called by `retrying` after a refusal: calls the program's function, and returns its result,
+    /// true if the request should be tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
         detail::user_code<typename R::platform> const lines;

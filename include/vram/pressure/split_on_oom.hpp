@@ -48,7 +48,8 @@ public:
         expects(options.granule != 0, "split_on_oom: granule must be at least 1");
     }
 
-    /// Calls `work(first, n)` for consecutive pieces that together cover [0, count).
+    /// Calls `work(first, n)` for the items [first, first + n), in consecutive pieces that together
+    /// cover [0, count). If a call throws `out_of_memory`, calls it again with half as many items.
     template <class Work>
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;

@@ -23,8 +23,8 @@ struct trim_upstream {
     /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Trims the resource. Returns true, so that the request is tried again, if that released
-    /// memory.
+    /// Called by `retrying` after a refusal: trims the resource. Returns true, so that the request
+    /// is tried again, if the upstream of the resource got memory back.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

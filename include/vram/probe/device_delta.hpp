@@ -52,7 +52,8 @@ public:
         return now_ < before_ ? before_ - now_ : 0;
     }
 
-    /// Reads the used bytes of the device, so that `peak()` includes them. Devices store no peak.
+    /// Reads the used bytes of the device now, so that `peak()` includes them: a device stores no
+    /// peak, so only values that were read are known.
     void sample() {
         now_ = used();
         if (now_ > peak_) { peak_ = now_; }

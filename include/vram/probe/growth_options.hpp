@@ -14,8 +14,8 @@ namespace vram {
 enum class growth_of : unsigned char {
     live,     ///< the live bytes of the resource
     reserved, ///< the bytes that the resource obtained from its upstream or the device
-    /// The used bytes of the device of the resource, with the memory of other libraries and of
-    /// other processes.
+    /// All used bytes of the device on which the resource allocates, also those of other libraries
+    /// and of other processes.
     device,
 };
 

@@ -286,8 +286,8 @@ private:
             return make();
         } catch (...) { return nullptr; }
     }
-    /// Fills the memory at `all` and its fences, and returns the address of the block in it, or
-    /// null if `all` is null. If a fill fails, calls `undo(all)` and throws.
+    /// Writes the fences around the block in `all`, and fills the block if `options.fills`. Returns
+    /// its address, or null if `all` is null. If a step fails, calls `undo(all)` and throws.
     template <class Undo>
     [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
                               call_site at, Undo const& undo) {
@@ -374,8 +374,8 @@ private:
         state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);
         state_->checks.compare_now(own, b.p + b.bytes, n, checks::fence_byte, b);
     }
-    /// Completes the checks of freed blocks and empties the quarantine, unless the process is
-    /// ending.
+    /// Completes the checks of freed blocks, and checks and frees the blocks in the quarantine. If
+    /// the process is ending, does nothing.
     void end() noexcept {
         if (state_ == nullptr) { return; }
         if (detail::is_ending<where>()) {

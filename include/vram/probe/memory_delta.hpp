@@ -83,7 +83,7 @@ public:
     /// Restarts the measurement: results are relative to the present figures from now on.
     void reset() { before_ = now(); }
 
-    /// Returns the figures of the resource at the start.
+    /// Returns the figures (`usage()`) that the resource had when the measurement started.
     [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
     /// Returns the present figures of the resource.
     [[nodiscard]] memory_usage now() const { return memory_->usage(); }
@@ -122,7 +122,7 @@ class memory_delta<statistics<Upstream, Lock, Histograms>> {
     using layer = statistics<Upstream, Lock, Histograms>;
 
 public:
-    /// Starts the measurement. The layer must outlive the probe.
+    /// Starts the measurement of the `statistics` layer `memory`, which must outlive this object.
     [[nodiscard]] explicit memory_delta(layer& memory)
         : memory_{&memory}, before_{memory.usage()}, asked_{memory.push()} {}
     memory_delta(memory_delta&&) = delete;
@@ -134,7 +134,8 @@ public:
     [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
     /// Returns the decrease of live bytes since the start, or 0 if they have increased.
     [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
-    /// Returns the largest increase of live bytes since the start at any moment.
+    /// Returns the largest increase of live bytes over those at the start, at any moment since. It
+    /// may be too low if several threads allocate (see `statistics`).
     [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }
     /// Returns true: the peak of a `statistics` layer is never an upper bound.
     [[nodiscard]] bool peak_is_exact() const noexcept { return true; }

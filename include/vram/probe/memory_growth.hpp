@@ -64,7 +64,8 @@ struct memory_growth {
                ", at these lines:" + sites;
     }
 
-    /// Prints the text. `Stream` is any type that accepts a C string by `<<`.
+    /// Prints `text()`. `Stream` is any type that accepts a C string by `<<`, so that this header
+    /// does not include `<ostream>`.
     template <class Stream>
         requires requires(Stream& s, char const* c) { s << c; }
     friend Stream& operator<<(Stream& stream, memory_growth const& result) {

@@ -52,7 +52,7 @@ struct oom_survival {
     /// True if the mistake was found in the run after the refusal, in which nothing was refused.
     bool afterwards = false;
 
-    std::size_t leaked = 0; ///< bytes that leaked
+    std::size_t leaked = 0; ///< for a leak: number of bytes that were not freed
     /// Size of the block of a leak or of an invalid free; 0 if it is not known.
     std::size_t block_bytes = 0;
     memory_tag  block_owner{};   ///< tag of the block of a leak or of an invalid free

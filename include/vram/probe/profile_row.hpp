@@ -16,7 +16,7 @@ namespace vram {
 ///
 ///     for (profile_row const& row : times.rows()) { total += row.device.total; }
 struct profile_row {
-    /// Durations in nanoseconds: their number, sum, least and greatest.
+    /// Statistics of the durations of the runs, in nanoseconds.
     struct times {
         std::uint64_t count = 0; ///< number of durations
         std::uint64_t total = 0; ///< sum of the durations

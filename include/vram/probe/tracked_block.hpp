@@ -23,7 +23,7 @@ struct tracked_block {
     std::size_t bytes     = 0;       ///< the size that the caller requested
     std::size_t alignment = 0;       ///< the alignment that the allocation requested
     memory_tag  owner{};             ///< the tag of the scope that allocated the block
-    call_site   at{};                ///< the line of the allocation, if it is known
+    call_site   at{};                ///< line that allocated the block; unknown if not passed
     /// The stream of the allocation; empty if the allocation had no stream, or if the stream is
     /// known to be destroyed.
     stream_name              stream{};
@@ -32,13 +32,14 @@ struct tracked_block {
     /// Time of the allocation in ticks of `tick_clock` (a counter of the processor). Of two blocks
     /// that were at one address one after the other, the later one has more ticks.
     std::uint64_t ticks = 0;
-    /// The functions that allocated the block, if `tracking_options::frames` is not 0.
+    /// The call stack of the thread at the allocation of the block; empty if
+    /// `tracking_options::frames` is 0.
     call_stack stack{};
 };
 
 /// The order of a list of blocks.
 enum class tracked_order : unsigned char {
-    oldest_first,  ///< by age, the longest first
+    oldest_first,  ///< by the time of the allocation, the earliest first
     largest_first, ///< by size in bytes; of equal ones oldest first
     by_tag         ///< by the tag's path, such as "train/optimizer"; of equal ones largest first
 };

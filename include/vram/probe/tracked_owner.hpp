@@ -25,16 +25,16 @@ namespace vram {
 /// 1 MiB.
 struct tracked_owner {
     memory_tag owner{}; ///< the tag; empty in `by_thread`
-    call_site  at{};    ///< the line that allocates; known in `by_site` only
+    call_site  at{};    ///< the line that allocated; unknown except in `by_site`
     /// Number of the thread, in `by_thread` and `by_tag_and_thread`.
     unsigned      thread      = 0;
     std::size_t   live        = 0; ///< live bytes of this owner
     std::size_t   blocks      = 0; ///< number of live blocks of this owner
-    std::size_t   peak        = 0; ///< the highest number of live bytes of this owner
+    std::size_t   peak        = 0; ///< the highest `live`, or an upper bound of it
     std::size_t   at_peak     = 0; ///< `live` when the live bytes of all owners had their peak
     std::uint64_t allocations = 0; ///< number of successful allocations, also of freed blocks
-    std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
-    /// Number of frees on another stream than that of the allocation.
+    std::uint64_t allocated   = 0; ///< bytes of all allocations, also of freed blocks
+    /// Number of frees on a stream other than that on which the block was allocated.
     std::uint64_t crossed = 0;
     call_site     crossed_at{};         ///< line of one of the frees that `crossed` counts
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound

@@ -156,7 +156,8 @@ public:
     /// Returns the figures of each pair of a program line and a tag. The pair with the most live
     /// bytes is first.
     [[nodiscard]] std::vector<tracked_owner> by_site() const { return books_->by_site(); }
-    /// Returns the figures of each thread. The thread with the most live bytes is first.
+    /// Returns the figures of each thread that has allocated. The thread with the most live bytes
+    /// is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }
 
     /// Returns the figures of each pair of a tag and a thread. The one with the most live bytes is
@@ -168,7 +169,8 @@ public:
     /// Returns the lists by an interface that does not depend on the upstream, for `report`.
     [[nodiscard]] detail::owner_lists const& owners() const noexcept { return *books_; }
 
-    /// Returns a table of the tags and a table of the lines of the program, each of at most `rows`.
+    /// Returns two tables as text: the figures of the tags, and those of the lines of the program,
+    /// each with at most `rows` rows.
     [[nodiscard]] std::string text(std::size_t rows = 20) const {
         return detail::owner_table(by_tag(), detail::owner_kind::tag, rows) + "\n" +
                detail::owner_table(by_site(), detail::owner_kind::site, rows);

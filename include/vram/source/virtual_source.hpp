@@ -51,7 +51,7 @@ public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
 
-    /// Reserves the addresses. `memory` is the interface to the virtual memory of the device.
+    /// Reserves the range of addresses, and maps nothing yet. `memory` calls the driver for that.
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
     virtual_source(virtual_source&& other) noexcept
@@ -223,8 +223,8 @@ public:
         });
     }
 
-    /// Returns a handle with which another process can map the page of `q`. On CUDA it is a file
-    /// descriptor, which the caller closes.
+    /// Returns a handle with which another process can map the physical memory of the page with the
+    /// address `q`, which must be backed. On CUDA a file descriptor, which the caller closes.
     [[nodiscard]] auto export_page(void const* q) const
         requires exportable_memory<Memory>
     {

@@ -134,9 +134,11 @@ public:
 
 private:
     struct node {
-        std::int64_t  bytes = 0;
-        Owner*        owner = nullptr;
-        unsigned      frees = 0; ///< number of frees that were not refused; 0 if the block is live
+        std::int64_t bytes = 0;
+        Owner*       owner = nullptr;
+        /// Number of frees of the block that the resource has not refused: 0 if the block is live.
+        /// A second free is invalid: an event `free_refused` will follow.
+        unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
         node*         next  = nullptr; ///< the next node of the area, or the next unused node

@@ -46,7 +46,8 @@ struct dlpack_tensor {
     std::uint64_t byte_offset = 0;
 };
 
-/// The structure of DLPack before 1.0, in a Python capsule named "dltensor".
+/// The structure `DLManagedTensor` of DLPack before 1.0, which Python passes in a capsule named
+/// "dltensor".
 struct dlpack_unversioned {
     dlpack_tensor dl_tensor{};
     void*         manager_ctx            = nullptr;
@@ -115,7 +116,7 @@ template <class Element>
     }
 }
 
-/// An element type that DLPack can describe.
+/// A type of array elements for which DLPack has a type code, such as `float` or `__half`.
 template <class Element>
 concept dlpack_element = dlpack_code<Element>() != 255;
 

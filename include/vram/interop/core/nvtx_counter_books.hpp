@@ -188,7 +188,7 @@ private:
     /// `id` is at the index `id % block_size` of the block `of_tags_[id / block_size]`.
     std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
-    std::map<std::uintptr_t, chunk> chunks_; ///< protected by `mutex_`
+    std::map<std::uintptr_t, chunk> chunks_; ///< by start address; guarded by `mutex_`
     std::string                     name_;
     std::int64_t                    step_;
     bool                            tags_;
@@ -217,8 +217,8 @@ public:
         }
     }
 
-    /// Returns true if an NVTX tool has accepted counters. They are registered at the first event
-    /// `chunk_added`; before it the result is false.
+    /// Returns true if an NVTX tool has accepted the counters of a resource. The first event
+    /// `chunk_added` registers them, so the result is false before.
     [[nodiscard]] bool attached() const noexcept {
         return first_.load(std::memory_order_relaxed) != nullptr;
     }

@@ -17,8 +17,8 @@ namespace detail {
 /// this mutex: two threads that made it at the same time would race within NVTX.
 inline constinit std::mutex nvtx_registration{};
 
-/// Returns vram's NVTX domain, by which a tool groups its rows. Null if there is no tool, or if
-/// `NVTX_DISABLE` is defined, which must be so in all files of a program or in none.
+/// Returns the NVTX domain "vram", under which a tool groups the rows of vram. Returns null if no
+/// tool is attached, or if the program defines `NVTX_DISABLE`, in all of its files or in none.
 [[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
     static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
     return made;

@@ -133,7 +133,7 @@ private:
 
     struct node {
         record is{};
-        node*  next = nullptr; ///< in an unused node: the next unused node of the shard
+        node*  next = nullptr; ///< next unused node of the shard, if this one is unused
     };
     struct alignas(64) shard {
         mutable brief_lock lock;

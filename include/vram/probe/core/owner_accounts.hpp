@@ -57,7 +57,8 @@ public:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    /// Counts the free of a block. `crossed` is true if the stream is not that of the allocation.
+    /// Counts the free, at the line `at`, of a block that `charge` counted in `site`. `crossed` is
+    /// true if the stream of the free is not that of the allocation.
     void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
         owner_account&      account = *site.account;
         auto const          held    = account.lock.hold();
@@ -108,8 +109,8 @@ private:
     static constexpr auto        limit   = static_cast<std::ptrdiff_t>(slack);
     static constexpr std::size_t threads = 1024;
 
-    /// Returns a key for a pair of a tag and a line. Two pairs with the same key (improbable) are
-    /// counted as one.
+    /// Returns the key of the figures for a pair of a tag and a line of the program, in a hash
+    /// table. Two pairs with one key, which is improbable, are counted together.
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
@@ -160,7 +161,7 @@ private:
                 auto const held = account->lock.hold();
                 each            = account->*nodes;
             }
-            // A node of the list never moves, and its `next` never changes.
+            // No lock is needed for the list: a node never moves, and its `next` never changes.
             for (; each != nullptr; each = each->next) {
                 memory_holder h{each->owner, each->at(), 0, 0};
                 bool          first = true;

@@ -17,8 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// Measures a scope. Each function returns an empty text if its statement is true, and otherwise
-/// the message of the failure: sizes, and tags and lines if the stack has a layer that knows them.
+/// Measures the memory of a scope for the check macros. Each function checks one statement, such as
+/// `no_leak()`. It returns an empty text if the statement is true, and otherwise the message of the
+/// failure: sizes, and tags and lines if the stack has a layer that knows them, such as `tracking`.
 ///
 ///     scope_facts const facts{memory};
 ///     std::string const failure = facts.no_leak();

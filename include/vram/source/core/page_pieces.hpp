@@ -51,7 +51,8 @@ public:
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            // Reserves room for every piece, so that `spare` and `remove` never allocate.
+            // All three lists get room for every piece, so that later calls of `add`, `detach` and
+            // `remove` allocate nothing.
             spares_.reserve(room);
             unused_.reserve(room);
             pieces_.reserve(room);
@@ -138,7 +139,7 @@ private:
     /// the number of the page.
     struct slot {
         number piece = nowhere;
-        /// Next page that is mapped to the same piece but does not own it.
+        /// If this page does not own its piece: the next such page that is mapped to that piece.
         number next    = nowhere;
         number before  = nowhere;
         bool   granted = false;

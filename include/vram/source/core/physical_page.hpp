@@ -29,7 +29,7 @@ public:
 
     physical_page(Memory memory, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{memory_.create(bytes)}, bytes_{bytes} {}
-    /// Takes ownership of the existing handle `h` of `bytes` bytes.
+    /// Takes ownership of `h`, the handle of an existing piece of `bytes` bytes of physical memory.
     physical_page(Memory memory, handle h, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{h}, bytes_{bytes} {}
     physical_page(physical_page&& other) noexcept

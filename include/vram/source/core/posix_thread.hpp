@@ -28,7 +28,8 @@ class posix_thread {
 public:
     posix_thread() = default;
 
-    /// Starts `body()` on a new thread, which begins with the tag of its creator.
+    /// Starts a thread that calls `body()`. The thread begins with the tag (see `tagged`) that the
+    /// calling thread has now.
     template <class Body>
     explicit posix_thread(Body&& body) {
         using work     = work_of<std::decay_t<Body>>;
