@@ -89,7 +89,8 @@ public:
     }
 
     /// Queues one run of the graph on `stream`. If `stream` is being captured, adds the nodes to
-    /// that capture.
+    /// that capture instead. Throws `sim_error{invalid_value}` if the graph allocates memory that
+    /// an earlier launch allocated and that is not freed yet.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state& s = stream.state();

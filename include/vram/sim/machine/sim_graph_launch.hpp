@@ -28,7 +28,8 @@ public:
 
     /// Queues all nodes of a graph on the stream `s`, after the previous launch of the same graph.
     /// A node starts when the nodes that it depends on are complete; other nodes are unordered. If
-    /// `s` is being captured, adds the nodes to that capture's graph instead.
+    /// `s` is being captured, adds the nodes to that capture's graph instead. Throws
+    /// `sim_error{invalid_value}` if a block that an earlier launch allocated was not freed.
     void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }

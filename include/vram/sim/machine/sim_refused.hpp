@@ -26,8 +26,8 @@ namespace detail {
     }
 }
 
-/// Adds a free that a pool or a layer refused to the reports of the node. The simulated device
-/// itself does not see such a free, because the pool does not pass it on.
+/// Adds a free that a pool or a layer refused to the reports of the current `sim_node`. The
+/// simulated device itself does not see this free, because the pool does not pass it on.
 ///
 /// Failure   None. Without host memory there is no report; the error sink has the error.
 /// Threads   Any thread may call it.

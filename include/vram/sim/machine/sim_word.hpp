@@ -132,8 +132,9 @@ struct sim_word {
         if (found.empty()) { return {}; }
         return ending{common(found), found.front()};
     }
-    /// Returns the same for a thread with the vector clock `clock` that has read the present value
-    /// `seen`. Returns null if that adds nothing.
+    /// Returns the order for a thread with the vector clock `clock` that has read the present value
+    /// `seen`: the work before every write of this value. Returns null if no recorded write stored
+    /// the value, or if the thread already follows the last write.
     [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
                                                     vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
