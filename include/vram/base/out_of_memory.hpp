@@ -32,7 +32,7 @@ struct shortage {
 
     std::size_t   asked     = 0; ///< requested bytes
     std::size_t   rounded   = 0; ///< requested bytes after the rounding of the resource
-    std::size_t   alignment = 0; ///< requested alignment
+    std::size_t   alignment = 0; ///< requested alignment in bytes
     std::uint64_t stream    = 0; ///< id of the request's stream; 0 if it had none
     std::size_t   live      = 0; ///< live bytes of the resource that refused
     /// Bytes that the resource that refused holds from its upstream, live or not.

@@ -135,7 +135,7 @@ struct any_of<Platform, property_set<Properties...>> {
 };
 } // namespace detail
 
-/// The `any_resource` type with the platform and all properties of `R`.
+/// The type `any_resource` with the platform and all properties of `R`: it can hold an `R`.
 template <resource R>
 using any_resource_of = typename detail::any_of<typename R::platform, typename R::properties>::type;
 

@@ -55,8 +55,10 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 /// refusal, or on a signal.
 ///
 /// Failure   `observe` never throws: an event for which there is no host memory counts as
-///           overwritten. `write` throws `file_error`, and then leaves no part of a file.
-/// Threads   Any thread may call any function at any time. Each writes to a part of its own.
+///           overwritten. `record` throws `std::bad_alloc`. `write` throws it too, or
+///           `file_error`; a file of that name is then unchanged.
+/// Threads   Any thread may call any function at any time. Each thread stores its events in a
+///           part of its own.
 /// Cost      `observe`: 12 to 18 ns, most of it to read the time, without a lock that threads
 ///           share; 60 ns with a call stack of 8 frames. Host memory is allocated as events arrive.
 ///           `record` copies and sorts events.

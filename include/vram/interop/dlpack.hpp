@@ -197,7 +197,8 @@ public:
         }
         return true;
     }
-    /// Returns true if the owner has declared that the memory must not be written.
+    /// Returns true if the library that exported the tensor has declared that the memory must not
+    /// be written.
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
     /// Returns the kind of the memory.
     [[nodiscard]] memory_kind kind() const noexcept { return kind_; }

@@ -114,7 +114,8 @@ public:
     using difference_type = std::ptrdiff_t;
     using any             = typename types::any;
     using ref             = typename types::ref;
-    using system_type     = detail::thrust_system; ///< an execution policy of Thrust
+    /// Thrust's execution policy, the type of `system()`.
+    using system_type = detail::thrust_system;
 
     // If containers are assigned or swapped, so are their allocators: each block is freed by the
     // allocator that allocated it.

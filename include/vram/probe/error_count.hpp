@@ -48,7 +48,7 @@ public:
         if (installed != &note) { set_error_sink(installed); }
     }
 
-    /// Returns the number of errors since the construction.
+    /// Returns the number of errors that all threads have reported since the construction.
     [[nodiscard]] std::uint64_t count() const noexcept {
         std::lock_guard const held{lock};
         return count_;

@@ -118,7 +118,7 @@ public:
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }
         if (frames > most) { frames = most; }
-        // The caller's rbp, followed by the return address of this function.
+        // `frame[0]` is the caller's rbp, `frame[1]` the return address of this function.
         auto const* const frame = static_cast<void const* const*>(__builtin_frame_address(0));
 #ifdef VRAM_WALKS_BY_RULES
         if (its == nullptr) { make(); }

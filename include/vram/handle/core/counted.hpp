@@ -16,7 +16,8 @@ namespace detail {
 /// The reference count of a shared object, as its base class. The count starts at 1, for the handle
 /// that made the object. The object is destroyed when the count becomes 0.
 ///
-/// Threads   Any thread may call. The destructor sees all changes before a `drop`.
+/// Threads   Any thread may call. The object's destructor sees all changes that a thread made
+///           before it called `drop`.
 /// Cost      One atomic operation each.
 class counted {
 public:

@@ -75,7 +75,7 @@ struct history_words {
 
 class history_state;
 
-/// A file that a trigger writes, and its format.
+/// A file that a `history_trigger` writes: the path, and the format.
 struct history_file {
     std::string path;
     void (*format)(history_record const&, byte_file&);

@@ -141,7 +141,8 @@ private:
         unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
-        node*         next  = nullptr; ///< the next node of the area, or the next unused node
+        /// Next block of the area; in a node without a block, the next such node.
+        node* next = nullptr;
         /// The address of the pointer to this node, through which `unlink` removes the node from
         /// the list of its area: that of `area::first`, or of `next` in the node before.
         node** from = nullptr;

@@ -147,7 +147,8 @@ private:
         return nvtxPayloadSchemaRegister(domain, &layout);
     }
 
-    static inline constinit entry* all_ = nullptr; ///< protected by `nvtx_registration`
+    /// List of all groups, protected by the mutex `nvtx_registration`.
+    static inline constinit entry* all_ = nullptr;
 
     entry* entry_ = nullptr;
 };

@@ -57,7 +57,8 @@ public:
         table_.drop_all(false); // CUDA has freed the memory of the others, or will
     }
 
-    /// Returns true if a chunk is registered as a heap with an NVTX tool.
+    /// Returns true if at least one chunk is registered with an NVTX tool as a heap (memory that
+    /// the tool checks).
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
     /// Removes from the NVTX tool the heaps (registered chunks) that stayed after a stream capture

@@ -38,7 +38,7 @@ public:
     nvtx_regions()               = default;
     nvtx_regions(nvtx_regions&&) = delete;
 
-    /// Returns true if there is no heap.
+    /// Returns true if there is no heap (memory that the tool checks).
     [[nodiscard]] bool empty() const noexcept { return heaps_.empty(); }
     /// Returns true if the address lies in a heap.
     [[nodiscard]] bool contains(address at) noexcept {
@@ -156,9 +156,8 @@ public:
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }
-    /// Ends the use of the blocks that overlap [from, to): removes their records, and their regions
-    /// (memory that may be used) at the tool. Also removes the regions there of freed memory that
-    /// was kept for captured graphs.
+    /// Removes the records of the blocks that overlap [from, to), their regions at the tool, and
+    /// the regions there of freed memory that was kept for captured graphs.
     void end_blocks(address from, address to) noexcept {
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
@@ -175,11 +174,10 @@ public:
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Called if there is no host memory for the record of a block or region in [from, to). Makes
-    /// one region (memory that may be used) of each heap (registered chunk) that overlaps the
-    /// range, or shares a block with such a heap, unless a capture removed its chunk. So memcheck
-    /// reports no access to these chunks; if the heaps were removed, compute-sanitizer 13.0 would
-    /// report each.
+    /// Called if there is no host memory for the record of a block in [from, to). Makes one region
+    /// (memory that may be used) of each heap (registered chunk) that overlaps the range, or shares
+    /// a block with such a heap, unless a capture removed its chunk. So memcheck reports no access
+    /// there; if the heaps were removed, compute-sanitizer 13.0 would report each.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -252,9 +250,8 @@ private:
         h->second.is.remove();
         heaps_.erase(h);
     }
-    /// Ends the regions in [from, to) that were kept for captured graphs, because the resource has
-    /// forgotten these graphs. The parts of such regions before `from` and behind `to` stay: other
-    /// graphs may use them.
+    /// Ends the regions kept for captured graphs in [from, to): the resource has forgotten the
+    /// graphs. Parts of the regions outside of the range stay, because other graphs may use them.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -280,8 +277,7 @@ private:
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        // A single region kept for captured graphs (in `kept_`) contains the whole block: it stays,
-        // and the block needs no region of its own.
+        // One region kept for captured graphs contains the block, which needs no other region.
         if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
         keep(begin, end);

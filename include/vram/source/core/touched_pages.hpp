@@ -27,7 +27,8 @@ struct touched_pages_options {
     unsigned    threads     = 0;
     bool        huge_pages  = true; ///< if true, requests 2 MiB pages from the system
     std::size_t piece_bytes = std::size_t{64} << 20; ///< bytes that one thread touches at a time
-    /// Preferred NUMA node of the pages; -1: the node of the thread that touches them.
+    /// Preferred NUMA node of the pages; -1: each page is on the node of the thread that touches
+    /// it.
     int numa_node = -1;
 };
 
