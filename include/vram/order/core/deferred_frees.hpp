@@ -10,6 +10,7 @@
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/core/tally.hpp>
+#include <vram/base/core/unlocked.hpp>
 #include <vram/base/error.hpp> // report_error
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/is_ending.hpp>
@@ -314,17 +315,15 @@ private:
         done.splice(ready_);
         ++returning_;
         figures_.upstream += done.count();
-        held.unlock();
-        done.drain(give);
-        held.lock();
+        unlocked(held, [&] { done.drain(give); });
         links_.splice(done);
         --returning_;
         ++returned_;
         if (refused_ != 0) {
-            held.unlock();
-            { auto const everybody = meeting_.hold(); }
-            meeting_.notify();
-            held.lock();
+            unlocked(held, [&] {
+                { auto const everybody = meeting_.hold(); }
+                meeting_.notify();
+            });
         }
     }
 
@@ -348,16 +347,13 @@ private:
 
     void wait_for(guard& held, typename waiting_frees<Platform>::pin const& pinned) {
         ++figures_.waits;
-        held.unlock();
         try {
-            pinned.wait();
+            unlocked(held, [&] { pinned.wait(); });
         } catch (...) {
-            held.lock();
             waiting_.unpin(pinned, false);
             throw;
         }
         ++host_waits_made;
-        held.lock();
         waiting_.unpin(pinned, true);
     }
 
@@ -365,12 +361,10 @@ private:
     /// which counts these calls, differs from `seen`. The lock is released during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
-        held.unlock();
-        {
+        unlocked(held, [&] {
             auto waiter = meeting_.hold();
             meeting_.wait(waiter, [&] { return returned_ != seen; });
-        }
-        held.lock();
+        });
         --refused_;
     }
 

@@ -5,6 +5,7 @@
 /// `stream_timelines` are the timelines of all streams of a resource, and order their frees.
 
 #include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/core/unlocked.hpp>
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // announces_ends
 #include <vram/order/core/availability.hpp>
@@ -370,20 +371,10 @@ private:
         std::uint64_t const until = e.epoch;
         struct pin { // the event is not reused while the lock is released
             unsigned& count;
-            Guard&    held;
-            pin(unsigned& c, Guard& g) : count{c}, held{g} {
-                ++count;
-                held.unlock();
-            }
-            ~pin() {
-                held.lock();
-                --count;
-            }
+            ~pin() { --count; }
         };
-        {
-            pin const open{e.pins, guard};
-            Platform::synchronize(e.what);
-        }
+        pin const kept{++e.pins};
+        unlocked(guard, [&] { Platform::synchronize(e.what); });
         other.complete_up_to(until);
         other.count_host_wait();
     }
