@@ -11,6 +11,29 @@
 using namespace vram;
 using namespace vram::detail;
 
+namespace {
+/// A platform whose process is ending: its streams must not be queried.
+struct ended_platform : sim_platform {
+    [[nodiscard]] static bool ending() noexcept { return true; }
+    [[nodiscard]] static bool capturing(stream) {
+        ++queries;
+        return true;
+    }
+
+    static inline int queries = 0;
+};
+} // namespace
+
+TEST_CASE("wait_for_user: a stream is neither queried nor waited for if the process is ending") {
+    sim_node           node;
+    sim_stream         s;
+    sim_resource const device;
+    doubles::keep_busy(s);
+    CHECK(wait_for_user<ended_platform>(s, device));
+    CHECK(ended_platform::queries == 0);
+    CHECK_FALSE(s.done());
+}
+
 TEST_CASE("wait_for_user: the host waits for the stream, unless it is being captured") {
     sim_node               node;
     doubles::mishaps const told;

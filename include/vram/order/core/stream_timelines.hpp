@@ -7,8 +7,10 @@
 #include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/base/core/unlocked.hpp>
 #include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // announces_ends
 #include <vram/order/core/availability.hpp>
+#include <vram/order/core/record_behind.hpp> // captures
 #include <vram/order/core/tags.hpp>
 #include <vram/order/core/timeline_table.hpp>
 #include <vram/order/core/try_wait.hpp>
@@ -311,7 +313,8 @@ public:
     /// device, waits for the devices of all streams with a record and the current device. Returns
     /// false if that fails too, or if the stream is being captured, which a wait would invalidate.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
-        if (captures(s)) { return false; }
+        if (is_ending<Platform>()) { return true; }
+        if (captures<Platform>(s)) { return false; }
         try {
             return try_wait<Platform>(s) || try_wait<Platform>(Platform::device_of(s));
         } catch (...) { report_failed_call("the query of a stream's device"); }
@@ -320,16 +323,10 @@ public:
     /// Makes the host wait for the device of every stream with a timeline (record), and for the
     /// current device, which other streams may use. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
+    /// Returns true without a wait if the process is ending.
         auto const here = [] { await_device<Platform>(Platform::current_device()); };
         bool const all  = wait_for_devices();
         return try_wait<Platform>(here) && all;
-    }
-    /// Returns true if the stream is being captured. Reports a failed query and returns false.
-    [[nodiscard]] static bool captures(stream s) noexcept {
-        try {
-            return Platform::capturing(s);
-        } catch (...) { report_failed_call("the query if a stream is being captured"); }
-        return false;
     }
 
 private:

@@ -4,7 +4,9 @@
 /// \file
 /// `wait_for_user` waits on the host for the stream that uses a freed block.
 
-#include <vram/concepts/powers.hpp> // device_of_resource
+#include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/powers.hpp>          // device_of_resource
+#include <vram/order/core/record_behind.hpp> // captures
 #include <vram/order/core/wait_or_report.hpp>
 
 namespace vram {
@@ -21,9 +23,9 @@ namespace detail {
 /// Cost      One wait of the host; after a failure, one for the whole device.
 template <class Platform, class R>
 [[nodiscard]] bool wait_for_user(typename Platform::stream s, R const& mr) noexcept {
-    try {
-        if (Platform::capturing(s)) { return false; }
-    } catch (...) {} // The wait below fails too, and reports the error.
+    if (is_ending<Platform>()) { return true; }
+    // If the query fails, the wait below fails too, and reports the error.
+    if (captures<Platform>(s)) { return false; }
     return wait_or_report<Platform>(s, [&] {
         try {
             return Platform::device_of(s);
