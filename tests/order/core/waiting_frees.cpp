@@ -202,6 +202,20 @@ TEST_CASE("waiting_frees: draining waits for everything, and reports failures") 
     CHECK(told.count(error_kind::platform_error) == 1);
 }
 
+TEST_CASE("waiting_frees: draining makes no wait if a query finds the block unused") {
+    sim_node                    node;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    waiting.add(s, link_at(256, 10), 2); // without an event
+    auto const before = host_waits_made;
+    CHECK(waiting.wait_for_all().bytes() == 10);
+    CHECK(host_waits_made == before);
+    keep_busy(s);
+    waiting.add(s, link_at(256, 10), 2);
+    CHECK(waiting.wait_for_all().bytes() == 10);
+    CHECK(host_waits_made == before + 1);
+}
+
 TEST_CASE("waiting_frees: a block that no wait covers is reported as a leak, and kept") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;

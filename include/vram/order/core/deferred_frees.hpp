@@ -350,6 +350,7 @@ private:
         try {
             unlocked(held, [&] { pinned.wait(); });
         } catch (...) {
+        if (pinned.is_over()) { return waiting_.unpin(pinned, true); }
             waiting_.unpin(pinned, false);
             throw;
         }

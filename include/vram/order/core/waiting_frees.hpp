@@ -132,7 +132,9 @@ public:
         typename Platform::device where{};
 
         explicit operator bool() const noexcept { return its != nullptr; }
-        void     wait() const {
+        /// Returns true if the block is unused already, so that no wait is needed.
+        [[nodiscard]] bool is_over() const noexcept { return how == by::nothing; }
+        void               wait() const {
             switch (how) {
             case by::nothing: return;
             case by::event: return Platform::synchronize(event->what);
@@ -189,6 +191,7 @@ public:
             while (!each.blocks.empty()) {
                 pin const  target = pinned(each);
                 bool const waited =
+                    target.is_over() ||
                     wait_or_report<Platform>([&] { target.wait(); }, [&] { return target.where; });
                 unpin(target, waited);
                 for (link const* first = each.blocks.first();
