@@ -300,6 +300,23 @@ TEST_CASE("stream_ordered: graph-retained blocks are kept until captures are for
     CHECK(over.upstream().forgotten() == 1);
 }
 
+TEST_CASE("stream_ordered: the destructor waits for the last launch of a graph") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s, launches;
+    {
+        stream_ordered mr{sim_virtual_resource{{.handle_size = 2_MiB}}};
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 2_MiB);
+        doubles::busy(s, p, 2_MiB, 5ms);
+        mr.deallocate(s, p, 2_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        graph.launch(launches);
+    }
+    CHECK(node.now() == 5ms);
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("stream_ordered: the destructor waits for all pending frees") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s;

@@ -82,7 +82,7 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
-    /// Returns all freed blocks to the upstream, after waits for their streams (not for graphs).
+    /// Returns all freed blocks to the upstream, after waits for their streams or graphs.
     ~stream_ordered() { finish(); }
 
     /// Returns a new block of the upstream, which any stream may use at once; null for 0 bytes.
@@ -184,10 +184,9 @@ public:
     }
 
     /// Returns the freed blocks that no stream uses any more to the upstream, then calls its
-    /// `trim(keep)`. If no event can be recorded on the stream of a block (for example because the
-    /// stream was destroyed), the host waits for the device, which may break captures there. It
-    /// never waits for events or captured streams. Returns the bytes that this layer returned, or
-    /// those that the upstream released, whichever is more.
+    /// `trim(keep)`. If no event can be recorded on the stream of a block (such as a destroyed
+    /// stream), the host waits for the device, which may break captures there. It never waits for
+    /// events or captured streams. Returns the bytes returned here or upstream, whichever is more.
     std::size_t trim(std::size_t keep = 0) {
         auto const        seen  = this->seen();
         auto const        waits = seen.watch();
@@ -202,16 +201,18 @@ public:
     /// Announces that the stream `s` is about to be destroyed: records an event behind frees on `s`
     /// that have none. If `s` is being captured, records none, and `s` must not be destroyed yet.
     void retire(stream s) {
-        resource_call const own;
+        detail::resource_call<platform> const own;
         books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// The caller guarantees that no captured graph with memory of this layer runs or will run
-    /// again. Blocks that were freed during captures are returned to the upstream without a wait.
+    /// States that no captured graph with memory of this layer will be launched again. Returns the
+    /// blocks that were freed during captures to the upstream, after the host has waited for the
+    /// devices of the captured streams. Launches on streams of other devices must be complete.
     void forget_captures() {
-        resource_call const own;
-        books_.release_captured(giving());
+        auto const seen  = this->seen();
+        auto const waits = seen.watch();
+        books_.release_captured(giving(), this->upstream_);
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
@@ -224,9 +225,8 @@ public:
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
-    using books         = detail::deferred_frees<platform>;
-    using reservation   = typename books::reservation;
-    using resource_call = detail::resource_call<platform>;
+    using books       = detail::deferred_frees<platform>;
+    using reservation = typename books::reservation;
 
     [[nodiscard]] detail::observation<Upstream> seen() noexcept {
         return {this->upstream_, "stream_ordered", &books_, true};
@@ -234,7 +234,7 @@ private:
     void finish() noexcept {
         auto const seen  = this->seen();
         auto const waits = seen.watch();
-        books_.wait_for_all(giving());
+        books_.wait_for_all(giving(), this->upstream_);
     }
     [[nodiscard]] auto giving() noexcept {
         return [this](void* p, std::size_t bytes, std::size_t alignment, call_site at) {

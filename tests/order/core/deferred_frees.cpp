@@ -133,9 +133,52 @@ TEST_CASE(
     CHECK(given == 0);
     CHECK(books.usage().pending == 100);
     CHECK(books.usage().events == 0);
-    books.release_captured(give);
+    doubles::keep_busy(s, 5ms); // the last launch
+    books.release_captured(give, sim_resource{});
+    CHECK(node.now() == 5ms);
+    CHECK(books.usage().waits == 1);
     CHECK(given == 100);
+    books.release_captured(give, sim_resource{}); // nothing is kept
+    CHECK(books.usage().waits == 1);
     CHECK(books.usage().pending == 0);
+}
+
+TEST_CASE("deferred_frees: a failed wait for a graph is thrown, and the block is kept") {
+    sim_node                     node{{.on_report = sim_on_report::collect}};
+    deferred_frees<sim_platform> books{1, 0};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
+    hand_out(books, 256, 100);
+    sim_graph::begin(s);
+    CHECK(books.take(s, at(256), 100, 256) == result::kept);
+    (void)sim_graph::end(s);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_THROWS_AS(books.release_captured(give, sim_resource{}), sim_error);
+    CHECK(given == 0);
+    CHECK(books.usage().pending == 100);
+    CHECK(books.usage().waits == 0);
+    books.release_captured(give, sim_resource{});
+    CHECK(given == 100);
+}
+
+TEST_CASE("deferred_frees: a block that is found unused by a query is not waited for") {
+    sim_node                     node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const       told;
+    deferred_frees<sim_platform> books{2, 0};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
+    hand_out(books, 256, 100);
+    CHECK(books.take(s, at(256), 100, 256) == result::kept); // without an event
+    auto const before = host_waits_made;
+    node.faults().at(sim_call_kind::record, 1); // the next event, but not the one after it
+    deferred_frees<sim_platform>::reservation asked{books, 100};
+    CHECK(asked.make_room(give));
+    CHECK(told.count() == 1);
+    CHECK(given == 100);
+    CHECK(books.usage().waits == 0);
+    CHECK(host_waits_made == before);
 }
 
 TEST_CASE("deferred_frees: a thread about to be refused waits for blocks that another thread is "
@@ -210,7 +253,7 @@ TEST_CASE("deferred_frees: a move also takes due and graph-retained blocks") {
     auto second = std::move(first);
     CHECK(first.usage().pending == 0);
     CHECK(second.collect_all(give) == 100);
-    second.release_captured(give);
+    second.release_captured(give, sim_resource{});
     CHECK(given == 110);
 }
 

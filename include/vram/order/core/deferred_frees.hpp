@@ -19,6 +19,7 @@
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/refused_free.hpp>
 #include <vram/order/core/freed_blocks.hpp>
+#include <vram/order/core/graph_frees.hpp>
 #include <vram/order/core/meeting_of.hpp>
 #include <vram/order/core/waiting_frees.hpp>
 
@@ -138,7 +139,7 @@ public:
         *one            = {p, bytes, alignment, at};
         try {
             if (Platform::capturing(s)) {
-                captured_.push(one);
+                captured_.add(s, one);
             } else {
                 waiting_.add(s, one, per_event_);
             }
@@ -193,23 +194,26 @@ public:
         }
         return bytes;
     }
-    /// Called when no captured graph runs or will run again. Returns to the upstream the blocks
-    /// that were freed during captures, and all other freed blocks that no stream uses any more.
-    template <class Give>
-    void release_captured(Give give) {
+    /// Called when no captured graph will be launched again. If there are blocks that were freed
+    /// during captures, the host waits for the devices of their streams, or for that of the
+    /// resource `mr` if they are unknown. Returns these blocks and all others that no stream uses
+    /// any more to the upstream.
+    template <class Give, class R>
+    void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
-        ready_.splice(captured_);
+        figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
     /// Called when `stream_ordered` ends. Returns all freed blocks to the upstream, after the host
-    /// has waited for their streams. The host does not wait for graphs. Blocks for which the wait
-    /// fails are reported as leaks and not returned. Does nothing if the process is ending.
-    template <class Give>
-    void wait_for_all(Give give) noexcept {
+    /// has waited for their streams, or, if captures freed some, for the devices as in
+    /// `release_captured`. Blocks for which the wait fails are reported as leaks and not returned.
+    /// Does nothing if the process is ending.
+    template <class Give, class R>
+    void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
         freed_blocks all = waiting_.wait_for_all();
         all.splice(ready_);
-        all.splice(captured_);
+        captured_.finish_or_report(mr, all);
         all.drain(give);
     }
 
@@ -346,11 +350,11 @@ private:
     }
 
     void wait_for(guard& held, typename waiting_frees<Platform>::pin const& pinned) {
+        if (pinned.is_over()) { return waiting_.unpin(pinned, true); }
         ++figures_.waits;
         try {
             unlocked(held, [&] { pinned.wait(); });
         } catch (...) {
-        if (pinned.is_over()) { return waiting_.unpin(pinned, true); }
             waiting_.unpin(pinned, false);
             throw;
         }
@@ -373,8 +377,8 @@ private:
     platform_lock<Platform> lock_; ///< protects the members below, except `meeting_`
     waiting_frees<Platform> waiting_;
     /// Freed blocks that no stream uses any more, to be returned to the upstream.
-    freed_blocks ready_;
-    freed_blocks captured_; ///< blocks that were freed during a capture: a graph may use them
+    freed_blocks          ready_;
+    graph_frees<Platform> captured_; ///< blocks freed during captures: graphs may use them
     /// Unused list elements: at least one for each live block and each request in progress.
     freed_blocks links_;
     std::size_t  reservations_ = 0; ///< live blocks plus requests in progress

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `graph_frees` keeps blocks that were freed during captures until no graph uses them any more.
+
+#include <vram/base/call_site.hpp>
+#include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/unlocked.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/await_device.hpp>
+#include <vram/concepts/core/observation.hpp> // host_waits_made
+#include <vram/concepts/powers.hpp>           // device_of_resource
+#include <vram/order/core/freed_blocks.hpp>
+#include <vram/order/core/try_wait.hpp>
+
+#include <cstddef> // size_t
+#include <utility> // exchange, move
+
+namespace vram {
+namespace detail {
+
+/// A list of blocks that were freed during captures, with the devices of the captured streams. A
+/// graph may be launched on any stream, so only a wait for these devices shows that no launch uses
+/// the blocks any more. If the device of a captured stream is unknown, the device of the memory is
+/// waited for as well: that of the resource `mr`, an argument of some functions.
+///
+/// Failure   `finish` rethrows the error of a wait, and can be called again. No other function
+///           fails.
+/// Threads   One thread at a time, which holds the lock of the resource.
+/// Cost      A look at the devices for each block. Waits of the host in `finish` and
+///           `finish_or_report`.
+template <class Platform>
+class graph_frees {
+public:
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+    using link   = freed_blocks::link;
+
+    graph_frees() = default;
+    graph_frees(graph_frees&& other) noexcept { *this = std::move(other); }
+    graph_frees& operator=(graph_frees&& other) noexcept {
+        if (this == &other) { return *this; }
+        blocks_  = std::move(other.blocks_);
+        devices_ = std::move(other.devices_);
+        unknown_ = std::exchange(other.unknown_, false);
+        return *this;
+    }
+
+    /// Adds a block that was freed while the stream `s` is being captured.
+    void add(stream s, link* one) noexcept {
+        blocks_.push(one);
+        try {
+            device const its = Platform::device_of(s);
+            for (device const& each : devices_) {
+                if (!(each != its)) { return; }
+            }
+            devices_.push(its);
+        } catch (...) { unknown_ = true; }
+    }
+
+    /// Called when no captured graph will be launched again. Makes the host wait, with `guard`
+    /// unlocked, for the devices, and moves the blocks to the list `free`. Returns the number of
+    /// waits.
+    template <class Guard, class R>
+    std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
+        std::size_t waits = 0;
+        auto const  await = [&](auto const& which) {
+            unlocked(guard, [&] { await_device<Platform>(which()); });
+            ++host_waits_made;
+            ++waits;
+        };
+        for (std::size_t i = 0; i < devices_.size(); ++i) {
+            await([its = devices_[i]] { return its; });
+        }
+        if (unknown_) {
+            await([&] { return device_of_resource(mr); });
+        }
+        devices_.clear();
+        unknown_ = false;
+        free.splice(blocks_);
+        return waits;
+    }
+    /// Called at the end of the resource. Makes the host wait for the devices, and moves the blocks
+    /// to the list `free`. Errors are reported. If a wait failed, reports the blocks as leaks of
+    /// `stream_ordered` instead.
+    template <class R>
+    void finish_or_report(R const& mr, freed_blocks& free) noexcept {
+        bool all = true;
+        for (device const& each : devices_) { all = try_wait<Platform>(each) && all; }
+        if (unknown_) {
+            all =
+                try_wait<Platform>([&] { await_device<Platform>(device_of_resource(mr)); }) && all;
+        }
+        if (all) { return free.splice(blocks_); }
+        blocks_.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
+            report_error({.kind     = error_kind::leak,
+                          .pointer  = p,
+                          .bytes    = bytes,
+                          .caller   = at,
+                          .resource = "stream_ordered",
+                          .cause    = "the device of a captured stream could not be waited for"});
+        });
+    }
+
+    [[nodiscard]] bool        has(void const* p) const noexcept { return blocks_.has(p); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return blocks_.bytes(); }
+
+private:
+    freed_blocks       blocks_;
+    heap_array<device> devices_; ///< without repetitions
+    bool unknown_ = false;       ///< true if the device of a captured stream could not be found
+};
+
+} // namespace detail
+} // namespace vram
