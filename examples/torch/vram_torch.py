@@ -117,7 +117,10 @@ def trim():
 
 
 def forget_captures():
-    """Makes memory available again that was freed during captures. To be called after the last replay of all graphs."""
+    """Waits for the device, then makes memory available again that was freed during captures.
+
+    To be called after the last replay of all graphs.
+    """
     for _, library in _kept:
         _call("forget_captures", library=library)
 

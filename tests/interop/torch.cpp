@@ -202,6 +202,38 @@ TEST_CASE("torch: a block whose streams are not all in one capture is kept until
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("torch: forget_captures waits for the last launch, also on a stream of no block") {
+    for (bool const in_one_capture : {false, true}) {
+        CAPTURE(in_one_capture);
+        sim_node node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+        {
+            sim_stream const s, other, launches, third;
+            allocator        memory{make_graph_stack};
+            sim_device const d     = sim_device::current();
+            void* const      block = memory.allocate(d, s, bytes);
+            memory.record_stream(block, other);
+            sim_graph::begin(s);
+            if (in_one_capture) { follow(other, s); }
+            sim_launch(s, {.name = "use", .writes = {{block, bytes}}, .duration = sim_time{9000}});
+            memory.deallocate(d, s, block, bytes);
+            sim_graph const graph = sim_graph::end(s);
+            follow(launches, s); // the block was allocated there
+            graph.launch(launches);
+            // If the wait fails, the memory is kept, and the call can be repeated.
+            node.faults().at(sim_call_kind::synchronize, 1);
+            CHECK_THROWS_AS(memory.forget_captures(), sim_error);
+            CHECK(node.now() < sim_time{9000});
+            memory.forget_captures();
+            CHECK(node.now() >= sim_time{9000});
+            CHECK(memory.stack(d).usage().live == 0);
+            memory.deallocate(d, third, memory.allocate(d, third, bytes), bytes);
+            d.synchronize();
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("torch: a capture that begins during a free neither takes it in nor is broken") {
     bool reached = true;
     for (std::uint64_t nth = 1; reached && nth < 100; ++nth) {
@@ -283,7 +315,7 @@ TEST_CASE("torch: a kept block that cannot be freed is reported, and the others 
     CHECK(memory.stack(d).usage().live == 3 * bytes);
     // The first block: its event and the wait for the device fail.
     node.faults().at(sim_call_kind::record, 1);
-    node.faults().at(sim_call_kind::synchronize, 1);
+    node.faults().at(sim_call_kind::synchronize, 2); // after the wait for the last launch
     memory.forget_captures();
     CHECK(memory.stack(d).usage().live == bytes);
     CHECK(told.count() == 2);

@@ -131,10 +131,11 @@ public:
         for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
     }
-    /// Frees the blocks that PyTorch freed during graph captures, after the work that their streams
-    /// have now. The caller launches none of these graphs again.
+    /// Frees the blocks that PyTorch freed during graph captures. The caller launches none of these
+    /// graphs again. The host first waits for the devices, as the last launch may still be running.
     void forget_captures() {
         for_each_part([](part& here) {
+            detail::await_device<platform>(here.where);
             free_kept(here);
             if constexpr (forgetting_resource<R>) { here.stack->forget_captures(); }
         });
@@ -269,8 +270,7 @@ private:
         std::lock_guard const lock{here.mutex};
         here.kept.splice(here.kept.end(), kept);
     }
-    /// Frees the blocks that one device has kept for captured graphs, except those with a stream
-    /// that is being captured now. If a free fails, reports it and frees the others.
+    /// Frees the blocks kept for graphs of which no stream is captured now. Reports failed frees.
     static void free_kept(part& here) {
         std::list<late_free> all;
         {
