@@ -30,7 +30,7 @@ int main() {
 
     cuda_check(cudaGraphExecDestroy(launched));
     cuda_check(cudaGraphDestroy(graph));
-    memory.forget_captures(); // no graph runs any more: its memory is free again
+    memory.forget_captures(); // no graph is launched any more: its memory is free again
     return right ? 0 : 1;
 }
 // [/graph]

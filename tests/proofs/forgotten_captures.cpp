@@ -116,9 +116,100 @@ TEST_CASE("every pool: forget_captures waits for the last launch of a graph") {
         doubles::busy(other, p, 1_MiB);
         mr.deallocate(other, p, 1_MiB);
         other.synchronize();
+        CHECK(node.now() == 6ms); // the launch, then the new user of its memory
         CHECK(told.count() == 0);
         CHECK(node.reports().empty());
     });
+}
+
+TEST_CASE("every pool: forget_captures waits for launches on streams that the pool does not know") {
+    proofs::for_pools_of_one_chunk([](std::string const&, auto make) {
+        doubles::mishaps const told;
+        sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+        sim_stream             s, launches, other;
+        auto                   mr = make({.graphs = true});
+        mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
+        sim_graph::begin(s);
+        void* p = mr.allocate(s, 1_MiB);
+        doubles::busy(s, p, 1_MiB, 5ms);
+        mr.deallocate(s, p, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        graph.launch(launches);
+        mr.forget_captures();
+        p = mr.try_allocate(other, 1_MiB);
+        REQUIRE(p != nullptr);
+        doubles::busy(other, p, 1_MiB);
+        mr.deallocate(other, p, 1_MiB);
+        other.synchronize();
+        CHECK(node.now() == 6ms);
+        CHECK(mr.trim() == 1_MiB);
+        CHECK(told.count() == 0);
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    });
+}
+
+TEST_CASE("every pool: forget_captures waits for a graph whose memory another stream freed") {
+    proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
+        // The block is freed before or after `forget_captures`, on a stream or on none.
+        for (int const how : {0, 1, 2, 3}) {
+            CAPTURE(how);
+            doubles::mishaps const told;
+            sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+            sim_stream             s, frees, other;
+            auto                   mr = make({.graphs = true});
+            mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
+            sim_graph::begin(s);
+            void* const p = mr.allocate(s, 1_MiB);
+            doubles::busy(s, p, 1_MiB, 5ms);
+            mr.deallocate(s, p, 1_MiB);
+            sim_graph const first = sim_graph::end(s);
+            sim_graph::begin(s);
+            void* q = mr.allocate(s, 1_MiB);
+            CHECK(q == p);
+            (void)sim_graph::end(s); // and is never launched
+            auto const free = [&] {
+                how % 2 == 0 ? mr.deallocate(frees, q, 1_MiB) : mr.deallocate_sync(q, 1_MiB);
+            };
+            if (how < 2) { free(); }
+            first.launch(s);
+            mr.forget_captures();
+            if (how >= 2) { free(); }
+            q = mr.try_allocate(other, 1_MiB);
+            REQUIRE(q != nullptr);
+            doubles::busy(other, q, 1_MiB);
+            mr.deallocate(other, q, 1_MiB);
+            other.synchronize();
+            CHECK(node.now() == 6ms);
+            CHECK(mr.trim() == 1_MiB);
+            CHECK(told.count() == 0);
+            for (auto const& r : node.reports()) { MESSAGE(name, ": ", r.text()); }
+            CHECK(node.reports().empty());
+        }
+    });
+}
+
+TEST_CASE("stream_ordered: forget_captures waits for the last launch, also of another stream") {
+    for (bool const elsewhere : {false, true}) {
+        CAPTURE(elsewhere);
+        doubles::mishaps const told;
+        sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+        sim_stream             s, launches;
+        stream_ordered         mr{sim_virtual_resource{{.handle_size = 2_MiB}}};
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 2_MiB);
+        doubles::busy(s, p, 2_MiB, 5ms);
+        mr.deallocate(s, p, 2_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        graph.launch(elsewhere ? launches : s);
+        mr.forget_captures();
+        CHECK(mr.usage().pending == 0);
+        (void)mr.trim();
+        sim_device::current().synchronize();
+        CHECK(told.count() == 0);
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE(

@@ -59,9 +59,10 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 
 /// A resource with `forget_captures()`, which makes the memory available again that the resource
 /// keeps for captured graphs: memory that was freed during a stream capture, or that a `monotonic`
-/// allocated during one. The caller guarantees that no graph with memory of this resource, captured
-/// before the call, will run again. One of several users of a resource cannot guarantee this for
-/// the others, so `shared` and `resource_ref` have no such function.
+/// allocated during one. The caller guarantees that no graph with memory of this resource will be
+/// launched again, and that no capture uses the resource now. The last launch may still be running:
+/// the host waits for it. One of several users of a resource cannot guarantee this for the others,
+/// so `shared` and `resource_ref` have no such function.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 

@@ -93,8 +93,8 @@ public:
     }
 
     /// Makes the memory available again that the resource keeps for captured graphs. The caller
-    /// guarantees, for all handles of the resource, that no graph captured before the call will run
-    /// again. Does nothing if the resource has no `forget_captures`.
+    /// guarantees, for all handles of the resource, that no such graph will be launched again. The
+    /// host waits for the last launch. Does nothing if the resource has no `forget_captures`.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);

@@ -225,10 +225,11 @@ public:
         this->selector_.forget(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this arena will run again. The graph-retained memory
-    /// (kept for these graphs) becomes free. Another stream may use this memory after the work that
-    /// the captured stream has at the time of this call. Runs of the graphs on other streams must
-    /// be complete, or ordered before that work.
+    /// States that no captured graph that used this arena will be launched again, and that no
+    /// capture uses it now. The graph-retained memory (kept for these graphs) becomes free for every
+    /// stream. If there is any, the host first waits for the devices of all streams that used this
+    /// arena, because the last launch may still be running. Launches on streams of other devices
+    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
     void forget_captures() {
         resource_call const own;
         this->for_each([](auto& core) { core.forget_captures(); });

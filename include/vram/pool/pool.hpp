@@ -219,10 +219,11 @@ public:
         resource_call const own;
         core_.retire(s);
     }
-    /// States that no captured graph that used this pool will run again. The graph-retained memory
-    /// (kept for these graphs) becomes free. Another stream may use this memory after the work that
-    /// the captured stream has at the time of this call. Runs of the graphs on other streams must
-    /// be complete, or ordered before that work.
+    /// States that no captured graph that used this pool will be launched again, and that no
+    /// capture uses it now. The graph-retained memory (kept for these graphs) becomes free for every
+    /// stream. If there is any, the host first waits for the devices of all streams that used this
+    /// pool, because the last launch may still be running. Launches on streams of other devices
+    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();

@@ -140,6 +140,58 @@ TEST_CASE("stream_timelines: the end waits for the device of a captured graph") 
     CHECK(node.now() >= 5ms);
 }
 
+TEST_CASE("stream_timelines: the devices of all streams are waited for, once each, if a graph may "
+          "use memory") {
+    sim_node                    node{{.devices = 2, .on_report = sim_on_report::collect}};
+    sim_clocks                  all;
+    platform_lock<sim_platform> lock;
+    sim_stream                  a, b, far{sim_device{1}}, unknown;
+    auto&                       c = all.of(a);
+    (void)all.of(b);
+    (void)all.of(far);
+    work(unknown, 3ms);
+    work(far, 5ms);
+    auto open = lock.hold();
+    CHECK(all.finish_graphs(open) == 0);
+    CHECK(node.now() == 0ms);
+    (void)c.epoch_of_captured_free();
+    CHECK(all.has_graph_memory());
+    node.faults().at(sim_call_kind::synchronize, 2); // of the other device
+    CHECK_THROWS_AS((void)all.finish_graphs(open), sim_error);
+    CHECK(open.owns_lock());
+    CHECK(all.has_graph_memory());
+    CHECK(all.waits() == 1);
+    CHECK(all.finish_graphs(open) == 2);
+    CHECK(open.owns_lock());
+    CHECK(node.now() == 5ms);
+    CHECK_FALSE(all.has_graph_memory());
+    CHECK(all.waits() == 3);
+    CHECK(all.finish_graphs(open) == 0);
+}
+
+namespace {
+/// A platform whose process is ending: its streams must not be queried.
+struct ended_platform : sim_platform {
+    [[nodiscard]] static bool ending() noexcept { return true; }
+    [[nodiscard]] static bool capturing(stream) {
+        ++queries;
+        return true;
+    }
+
+    static inline int queries = 0;
+};
+} // namespace
+
+TEST_CASE("stream_timelines: a stream is neither queried nor waited for if the process is ending") {
+    sim_node                         node;
+    sim_stream                       s;
+    stream_timelines<ended_platform> all;
+    work(s, 5ms);
+    CHECK(all.wait_for_user(s));
+    CHECK(ended_platform::queries == 0);
+    CHECK(node.now() == 0ms);
+}
+
 TEST_CASE("stream_timelines: with a captured stream its events are waited for, and the device at "
           "the end") {
     sim_node                    node;
@@ -199,7 +251,6 @@ TEST_CASE("stream_timelines: a captured stream may use memory of its own capture
     CHECK(all.of(within, nullptr, false) == availability::unavailable);
     CHECK(all.of(before, &c, true) == availability::unavailable);
     CHECK(all.of({}, &c, true) == availability::ready);
-    all.forget_captures();
 }
 
 TEST_CASE("stream_timelines: an event that a capture took is recorded again before its stream is "
@@ -372,7 +423,6 @@ TEST_CASE("stream_timelines: a query learns of completed work, and makes no stre
     tags const graph{{0, 256, all.of(a).epoch_of_captured_free(), all.of(a).slot()}};
     all.ask(graph);
     CHECK(all.events() == 1);
-    all.forget_captures();
 }
 
 TEST_CASE("stream_timelines: a stream without pending work is not waited for") {

@@ -94,9 +94,6 @@ TEST_CASE("tags: a graph-retained range stays retained when merged") {
     CHECK(t.merge(tags{{2, 3, 5, 0}}, none));
     CHECK(epoch_at(t, 0, 0) == tag::captured);
     CHECK(epoch_at(t, 1, 1) == 1);
-    t.end_captures([](std::size_t slot) { return 6 + slot; });
-    CHECK(epoch_at(t, 0, 0) == 6);
-    CHECK(epoch_at(t, 1, 1) == 1);
 }
 
 TEST_CASE("tags: a graph's range and a pending range of its stream stay separate") {

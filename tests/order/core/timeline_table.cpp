@@ -43,6 +43,23 @@ TEST_CASE("timeline_table: a stream is found by its handle or id, and by its slo
     }
 }
 
+TEST_CASE("timeline_table: one timeline of each device is visited, also of streams that ended") {
+    sim_node                node{{.devices = 3}};
+    sim_table               table{true, false, 8};
+    sim_stream              a, far{sim_device{2}}, b, farther{sim_device{1}};
+    std::vector<sim_device> seen;
+    auto const              see = [&](auto& its) { seen.push_back(its.device()); };
+    table.for_each_device(see);
+    CHECK(seen.empty());
+    for (sim_stream const* s : {&a, &far, &b}) { (void)table.of(*s); }
+    table.forget(table.of(far));
+    table.for_each_device([&](auto& its) {
+        see(its);
+        (void)table.of(farther); // a visit may add a timeline
+    });
+    CHECK(seen == std::vector<sim_device>{sim_device{0}, sim_device{2}, sim_device{1}});
+}
+
 TEST_CASE("timeline_table: a timeline that was forgotten is not found") {
     sim_node   node;
     sim_table  table{true, false, 8};

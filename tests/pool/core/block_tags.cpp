@@ -223,8 +223,6 @@ TEST_CASE("block_tags: a graph-retained use is not merged with a completed use o
     CHECK(f.left.waits_for().kept().begin()->begin == f.right.address);
     block_tags::keep_for_capture(&f.left, 1, 3);
     for (tag const& t : f.left.waits_for()) { CHECK(t.epoch == tag::captured); }
-    block_tags::end_captures(&f.left, [](std::size_t slot) { return 7 * slot; });
-    for (tag const& t : f.left.waits_for()) { CHECK(t.epoch == 7); }
 }
 
 TEST_CASE("block_tags: a block that loses its front loses the uses of the front") {

@@ -124,7 +124,7 @@ TEST_CASE("stream_heap: a block that a captured stream uses is skipped") {
     CHECK(f.take(other, 256) == nullptr); // the progress of a captured stream is unknown
     (void)sim_graph::end(s);
     CHECK(f.take(other, 256) == nullptr); // and a graph may use the memory
-    f.heap.forget_captures();
+    f.heap.forget_captures(f.lock.hold());
     void* const q = f.take(other, 256);
     CHECK(q != nullptr);
     f.give(other, q, 256);

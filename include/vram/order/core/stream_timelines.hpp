@@ -277,17 +277,27 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// Called when no captured graph will run again. Memory that was freed during captures is no
-    /// longer kept for a graph, on any stream.
-    void forget_captures() noexcept {
+    /// Called when no captured graph will be launched again. If memory is kept for graphs, makes
+    /// the host wait, with `guard` unlocked, for the devices of all streams, so that no launch uses
+    /// the memory any more. Returns the number of waits, or 0 if no memory is kept. An error of a
+    /// wait is rethrown, and the memory stays kept.
+    template <class Guard>
+    [[nodiscard]] std::size_t finish_graphs(Guard& guard) {
+        std::size_t waits = 0;
+        if (!has_graph_memory()) { return waits; }
+        table_.for_each_device([&](timeline& its) {
+            unlocked(guard, [where = its.device()] { await_device<Platform>(where); });
+            its.count_host_wait();
+            ++waits;
+        });
         for (timeline* each : table_) { each->forget_captures(); }
+        return waits;
     }
-    /// Called after `forget_captures`. Returns the number of an epoch (part of the work) of the
-    /// stream with the index `slot`. Once it is complete, memory that was kept for the stream's
-    /// graphs is unused, if all runs of these graphs precede the work that the stream has now.
-    [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
-        timeline& its = table_[slot];
-        return its.alive() ? its.epoch_of_free() : its.last_epoch();
+    /// Returns true if memory of a stream may be kept for a captured graph.
+    [[nodiscard]] bool has_graph_memory() const noexcept {
+        bool some = false;
+        for (timeline const* each : table_) { some = some || each->has_graph_memory(); }
+        return some;
     }
 
     /// Called at the end of a pool. Makes the host wait until no stream uses freed memory, and for
@@ -298,20 +308,21 @@ public:
         try {
             all = finish_all(guard);
         } catch (...) { report_failed_call("the wait for a stream"); }
-        for (timeline* each : table_) { all = all && !each->has_graph_memory(); }
-        if (!all) { wait_for_devices(); }
+        if (!all || has_graph_memory()) { wait_for_devices(); }
     }
     /// Makes the host wait for the device of every stream that has a record (timeline) here.
     /// Returns true if all waits succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
-        for (timeline* each : table_) { all = try_wait<Platform>(each->device()) && all; }
+        table_.for_each_device(
+            [&](timeline& its) { all = try_wait<Platform>(its.device()) && all; });
         return all;
     }
     /// Called if memory was freed on `s`, and no record (timeline) could be obtained for `s`. Waits
     /// for the stream, or, if that fails, for the stream's device. If the platform cannot tell the
     /// device, waits for the devices of all streams with a record and the current device. Returns
     /// false if that fails too, or if the stream is being captured, which a wait would invalidate.
+    /// Returns true without a wait if the process is ending.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
         if (captures<Platform>(s)) { return false; }
@@ -323,7 +334,6 @@ public:
     /// Makes the host wait for the device of every stream with a timeline (record), and for the
     /// current device, which other streams may use. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
-    /// Returns true without a wait if the process is ending.
         auto const here = [] { await_device<Platform>(Platform::current_device()); };
         bool const all  = wait_for_devices();
         return try_wait<Platform>(here) && all;

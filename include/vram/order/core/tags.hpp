@@ -126,21 +126,11 @@ public:
 
     /// Called because the stream with the index `slot` is being captured. Memory that it freed in
     /// the epoch `from` (a numbered part of its work) or later may belong to the graph, so it is
-    /// kept for the graph until `end_captures`.
+    /// kept for the graph until captures are forgotten.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
             if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
-        }
-    }
-
-    /// Called when no captured graph will run again. Memory that was kept for a graph is unused
-    /// once the stream with the index `slot`, on which it was freed, has completed the epoch
-    /// `epoch(slot)`, a numbered part of its work.
-    template <class Epoch>
-    void end_captures(Epoch const& epoch) noexcept {
-        for (std::size_t i = 0; i < size_; ++i) {
-            if (items_[i].epoch == tag::captured) { items_[i].epoch = epoch(items_[i].slot); }
         }
     }
 

@@ -111,6 +111,16 @@ public:
         }
         return *slots_[0];
     }
+    /// Calls `visit(timeline)` for one timeline (record of a stream) of each device. `visit` may add
+    /// timelines. Cost: linear in the number of timelines for each device.
+    template <class Visit>
+    void for_each_device(Visit const& visit) {
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            std::size_t same = 0; // the first timeline with the device of the one at `i`
+            while (slots_[same]->device() != slots_[i]->device()) { ++same; }
+            if (same == i) { visit(*slots_[i]); }
+        }
+    }
     /// Ends a timeline (record of a stream): later calls do not find it by its stream any more.
     void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());

@@ -242,20 +242,12 @@ public:
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Called when no captured graph will run again. Memory that was freed during a capture and
-    /// kept for its graph stays in use only until the stream with the index `slot`, on which it was
-    /// freed, has completed the epoch `epoch(slot)`, a numbered part of its work. If the memory is
-    /// part of a live block, nothing stays recorded.
-    template <class Epoch>
-    void end_captures(Epoch const& epoch) noexcept {
+    /// Called when no launch of a captured graph is running or will follow. Memory that was freed
+    /// during a capture and kept for its graph, also as part of a live block, is unused from now
+    /// on. No block may be in a quick list (freed blocks of one size and stream).
+    void end_captures() noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
-        chunks_.for_each([&](block& b) {
-            if (b.now == block::state::live) {
-                divider_.refresh(&b, kept);
-            } else {
-                block_tags::end_captures(&b, epoch);
-            }
-        });
+        chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
     /// Called because the stream with the index `slot` is being captured. Blocks that it freed in

@@ -97,9 +97,8 @@ public:
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         for (block_heap& heap : *this) { heap.coalesce_pending(is_complete); }
     }
-    template <class Epoch>
-    void end_captures(Epoch const& epoch) noexcept {
-        for (block_heap& heap : *this) { heap.end_captures(epoch); }
+    void end_captures() noexcept {
+        for (block_heap& heap : *this) { heap.end_captures(); }
     }
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }

@@ -53,8 +53,8 @@ public:
     }
     /// Called because the stream with the index `slot` is being captured. If the stream freed the
     /// block, or a part of it, in the epoch `from` (a numbered part of its work) or later, the
-    /// memory may belong to the graph: only captures of that stream may reuse it until
-    /// `end_captures`, which is called when no captured graph will run again.
+    /// memory may belong to the graph: only captures of that stream may reuse it until captures are
+    /// forgotten.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -62,18 +62,6 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// Called when no captured graph will run again. Parts of a free or cached block that were kept
-    /// for graphs get an ordinary pending use: the stream with the index `slot`, on which they were
-    /// freed, may use them until its epoch `epoch(slot)` (part of its work) is complete.
-    template <class Epoch>
-    static void end_captures(block* b, Epoch const& epoch) noexcept {
-        if (b->slot == block::several) {
-            b->note->what.end_captures(epoch);
-        } else if (b->slot != block::nobody && b->epoch == tag::captured) {
-            b->epoch = epoch(b->slot);
-        }
-    }
-
     void release(block* b) noexcept {
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;

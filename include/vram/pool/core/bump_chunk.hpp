@@ -186,21 +186,17 @@ public:
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Called when no captured graph will run again. Unwound (freed) memory that was kept for a
-    /// graph is unused once the stream with the index `slot` has completed the epoch `epoch(slot)`,
-    /// a numbered part of its work. Memory that was not unwound and that a graph used is from now
-    /// on used by all work of its stream, or, if the stream has ended (`lives(id)` returns false),
-    /// by its work up to that epoch.
-    template <class Epoch, class Lives>
-    void end_captures(Epoch const& epoch, Lives const& lives) noexcept {
-        for (std::size_t i = waits_.size(); i-- != 0;) {
-            if (waits_[i].epoch == tag::captured) { set_epoch(i, epoch(waits_[i].slot)); }
-        }
+    /// Called when no launch of a captured graph is running or will follow. Unwound (freed) memory
+    /// that was kept for a graph is unused from now on. Memory that was not unwound and that a
+    /// graph used is from now on used by all work of its stream, unless the stream has ended
+    /// (`lives(id)` returns false).
+    template <class Lives>
+    void end_captures(Lives const& lives) noexcept {
+        drop([](tag const& t) { return t.epoch == tag::captured; });
         for (std::size_t i = uses_.size(); i-- != 0;) {
             if (uses_[i].part.epoch != tag::captured) { continue; }
             use const u = uses_.take(i);
-            (void)add_use(u.part.begin, u.part.end, u.by,
-                          lives(u.by.id) ? running : epoch(u.part.slot));
+            if (lives(u.by.id)) { (void)add_use(u.part.begin, u.part.end, u.by, running); }
         }
     }
 

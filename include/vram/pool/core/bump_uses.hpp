@@ -152,14 +152,14 @@ public:
         timelines_.retire(s); // may throw, so the uses are changed only afterwards
         if (known) { end_uses(id, last); }
     }
-    void forget_captures() noexcept {
-        timelines_.forget_captures();
+    template <class Guard>
+    void forget_captures(Guard& held) {
+        if (timelines_.finish_graphs(held) == 0) { return; }
         for (chunk& c : stack_.chunks()) {
-            c.end_captures([this](std::size_t slot) { return timelines_.after_captures(slot); },
-                           [this](std::uint64_t id) {
-                               timeline const& its = timelines_.by_id(id);
-                               return its.id() == id && its.alive();
-                           });
+            c.end_captures([this](std::uint64_t id) {
+                timeline const& its = timelines_.by_id(id);
+                return its.id() == id && its.alive();
+            });
         }
     }
     /// Records for each stream that was announced as destroyed since the last call: only work that

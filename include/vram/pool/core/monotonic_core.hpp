@@ -222,10 +222,11 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     void forget_captures() {
-        resource_call<platform> const own;
+        auto const observers = seen();
         {
-            auto const held = this->lock_.hold();
-            books_.uses().forget_captures();
+            auto const waits = observers.watch();
+            auto       held  = this->lock_.hold();
+            books_.uses().forget_captures(held);
         }
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }

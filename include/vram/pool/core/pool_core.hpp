@@ -180,10 +180,9 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     void forget_captures() {
-        {
-            auto const held = lock_.hold();
-            heap_.forget_captures();
-        }
+        auto const observers = seen();
+        auto const waits     = observers.watch();
+        heap_.forget_captures(lock_.hold());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 

@@ -87,16 +87,19 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this resource will run again. The graph-retained
-    /// memory (kept for these graphs) becomes free. Another stream may use this memory after the
-    /// work that the captured stream has at the time of this call. Runs of the graphs on other
-    /// streams must be complete, or ordered before that work.
+    /// States that no captured graph that used this resource will be launched again, and that no
+    /// capture uses it now. The graph-retained memory (kept for these graphs) becomes free for every
+    /// stream. If there is any, the host first waits for the devices of all streams that used this
+    /// resource, because the last launch may still be running. Launches on streams of other devices
+    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
     void forget_captures() {
-        resource_call<platform> const own;
+        auto const seen = this->seen();
         {
-            auto const held = this->lock_.hold();
-            streams_.forget_captures();
-            for (slab_heap& heap : heaps_) { streams_.end_captures(heap); }
+            auto const waits = seen.watch();
+            auto       held  = this->lock_.hold();
+            if (streams_.finish_graphs(held)) {
+                for (slab_heap& heap : heaps_) { heap.end_captures(); }
+            }
         }
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }

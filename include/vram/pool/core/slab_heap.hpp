@@ -195,22 +195,15 @@ public:
             }
         }
     }
-    /// Called if captured graphs will not run again. A block kept for graphs of the stream with the
-    /// index `slot` becomes pending: that stream may use it until `epoch(slot)`, a part of its work
-    /// not earlier than any epoch in its list. A block that `quarantine` freed becomes pending for
+    /// Called when no launch of a captured graph is running or will follow. A block kept for graphs
+    /// becomes clean (free, used by no stream). A block that `quarantine` freed becomes pending for
     /// the stream and the epoch given there (epoch 0: clean).
-    template <class Epoch>
-    void end_captures(Epoch const& epoch) noexcept {
+    void end_captures() noexcept {
         for (chunk* c : chunks_) {
             for (entry& n : c->entries) { n.in_graph = false; }
         }
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
-            while (entry* const n = free_lists_.retained(slot)) {
-                free_lists_.remove(*n);
-                n->at    = place::pending;
-                n->epoch = epoch(slot);
-                free_lists_.add(n);
-            }
+            while (entry* const n = take(free_lists_.retained(slot))) { give_clean(n); }
         }
         while (entry* const n = quarantined_) {
             quarantined_ = n->older;

@@ -269,9 +269,10 @@ public:
         flush_quick_lists();
         timelines().retire(s);
     }
-    void forget_captures() noexcept {
-        timelines().forget_captures();
-        heaps().end_captures([this](std::size_t slot) { return timelines().after_captures(slot); });
+    void forget_captures(guard held) {
+        if (timelines().finish_graphs(held) == 0) { return; }
+        flush_quick_lists(); // `end_captures` requires that they are empty
+        heaps().end_captures();
         coalesce_pending();
     }
 
@@ -317,9 +318,8 @@ protected:
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
     // Largest size of a hole (a free block between large blocks) in which small blocks are placed.
-    // A larger hole is more often coalesced into a block that a large request can use. (Compared
-    // with no holes, two recorded traces of programs need less memory with up to 7/8 of the largest
-    // small size. From 15/16 on, one needs more.)
+    // A larger hole is more often coalesced into a block that a large request can use. (Two recorded
+    // traces of programs need less memory with holes up to 7/8; from 15/16 on, one needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 

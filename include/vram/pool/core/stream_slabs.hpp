@@ -143,10 +143,10 @@ public:
         timelines().wait_for_all(held);
     }
     void retire(stream s) { timelines().retire(s); }
-    void forget_captures() noexcept { timelines().forget_captures(); }
-    void end_captures(slab_heap& heap) noexcept {
-        heap.end_captures([this](std::size_t slot) { return timelines().after_captures(slot); });
-    }
+    /// Called when no captured graph will be launched again. If memory is kept for graphs, makes
+    /// the host wait for the devices of all streams. Returns true if the caller must then call
+    /// `end_captures` of each heap.
+    [[nodiscard]] bool finish_graphs(guard& held) { return timelines().finish_graphs(held) != 0; }
 
     /// Returns the number of free blocks of `heap` that some stream or captured graph may still
     /// use.
