@@ -63,11 +63,9 @@ TITLES = {
     "interop": "Other libraries",
 }
 # Headers that include the others of these folders, and those that a program includes itself (include/vram/README.md).
-GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda", "sim", "interop")],
+GATHERED = {"vram.hpp": [folder for folder in PUBLIC if folder not in ("", "cuda", "sim", "interop", "history")],
             "cuda/cuda.hpp": ["cuda"], "sim/sim.hpp": ["sim"]}
-OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp", "history/history_trigger.hpp",
-          "history/viewer_pickle.hpp", "history/viewer_json.hpp", "history/perfetto_trace.hpp", "history/chrome_trace.hpp",
-          "history/rmm_csv.hpp", "history/history_columns.hpp", "history/read_history.hpp"}
+OPT_IN = {"probe/assertions.hpp", "probe/doctest.hpp", "probe/gtest.hpp", "probe/catch2.hpp"}
 # Former paths of headers that moved: each only includes its header, until version 0.2.
 FORMER = {"transfer/concat.hpp", "transfer/fields.hpp", "transfer/file_error.hpp", "transfer/memory_chunks.hpp"}
 SENTENCE = re.compile(r"/// \\file\n((?:/// .*\n)+)")

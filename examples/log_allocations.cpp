@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line in a CSV file for each allocation and free, for replay and for pandas.
 
+#include <vram/history/logging.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
 

@@ -3,6 +3,7 @@
 // record_history [FOLDER] writes the files to a folder and keeps them.
 
 #include <vram/history/chrome_trace.hpp>
+#include <vram/history/history.hpp>
 #include <vram/history/history_columns.hpp>
 #include <vram/history/history_trigger.hpp>
 #include <vram/history/perfetto_trace.hpp>

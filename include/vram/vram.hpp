@@ -3,7 +3,8 @@
 
 /// \file
 /// `vram` is everything that needs no GPU toolkit and no platform. A program also includes its
-/// platform: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both.
+/// platform: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both. The headers of `history/` and
+/// the macros for tests are included by name.
 
 #include <vram/version.hpp>
 
@@ -47,9 +48,6 @@
 #include <vram/source/virtual_options.hpp>
 #include <vram/source/virtual_source.hpp>
 
-#include <vram/history/history.hpp>
-#include <vram/history/history_record.hpp>
-#include <vram/history/logging.hpp>
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/ancestor.hpp>
 #include <vram/layer/fallback.hpp>

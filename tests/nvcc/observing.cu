@@ -8,6 +8,7 @@
 #include <vram/history/chrome_trace.hpp>
 #include <vram/history/history_columns.hpp>
 #include <vram/history/history_trigger.hpp>
+#include <vram/history/logging.hpp>
 #include <vram/history/perfetto_trace.hpp>
 #include <vram/history/read_history.hpp>
 #include <vram/history/rmm_csv.hpp>

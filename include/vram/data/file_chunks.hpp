@@ -62,7 +62,7 @@ public:
         for (std::size_t done = 0; done < bytes;) {
             if (stop.stop_requested()) { return 0; }
             std::size_t const n = detail::smaller_of(bytes - done, at_once);
-            file_.read(to.subspan(done, n), offset + done);
+            file_.read({to.data() + done, n}, offset + done);
             done += n;
         }
         return bytes;

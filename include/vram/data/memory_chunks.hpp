@@ -42,7 +42,7 @@ public:
     /// than `size()`.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         auto const [offset, bytes] = cut_[index];
-        return from_.subspan(offset, bytes);
+        return {from_.data() + offset, bytes};
     }
 
     /// Copies batch `index` into `to`, if `to` is large enough; otherwise copies nothing. Returns

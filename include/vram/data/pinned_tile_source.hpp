@@ -4,13 +4,13 @@
 /// \file
 /// `pinned_tile_source` is a loader's source: each batch is a tile of a volume in pinned memory.
 
+#include <vram/base/core/range_concepts.hpp>
 #include <vram/concepts/platform_of.hpp>
 #include <vram/data/tile_source.hpp>
 
 #include <array>   // array
 #include <bit>     // bit_cast
 #include <cstddef> // size_t, byte
-#include <ranges>  // borrowed_range, contiguous_range
 #include <span>    // span
 
 namespace vram {

@@ -4,12 +4,12 @@
 /// \file
 /// `tile_sink` writes the results of tiles into a volume in memory.
 
+#include <vram/base/core/range_concepts.hpp>
 #include <vram/concepts/platform_of.hpp>
 #include <vram/data/core/tile_copies.hpp> // tile_copies, tile_part
 #include <vram/data/layout_error.hpp>
 
 #include <cstddef>     // size_t
-#include <ranges>      // borrowed_range, contiguous_range
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v, type_identity_t
 

@@ -4,13 +4,13 @@
 /// \file
 /// `tile_source` is a loader's source: each batch is a tile, with its halo, of a volume.
 
+#include <vram/base/core/range_concepts.hpp>
 #include <vram/data/core/tile_copies.hpp>
 #include <vram/data/layout_error.hpp>
 
 #include <cstddef>     // size_t, byte
 #include <cstring>     // memcpy
 #include <limits>      // numeric_limits
-#include <ranges>      // borrowed_range, contiguous_range
 #include <span>        // span
 #include <stop_token>  // stop_token
 #include <type_traits> // is_trivially_copyable_v, remove_const_t

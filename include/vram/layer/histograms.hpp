@@ -4,14 +4,14 @@
 /// \file
 /// `histograms` counts the sizes and lifetimes of blocks by powers of two, for `statistics`.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/durations.hpp> // nanoseconds, steady_clock
 
-#include <array>         // array
-#include <bit>           // bit_width
-#include <chrono>        // steady_clock
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t
-#include <unordered_map> // unordered_map
+#include <array>   // array
+#include <bit>     // bit_cast, bit_width
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <utility> // swap
 
 namespace vram {
 
@@ -65,29 +65,57 @@ public:
     histogram sizes;     ///< bytes of each allocation, as requested
     histogram lifetimes; ///< nanoseconds from the allocation to the free
 
+    histograms() noexcept = default;
+    /// Copies the counts. The copy does not count the lifetimes of blocks that are live now.
+    histograms(histograms const& other) noexcept : sizes{other.sizes}, lifetimes{other.lifetimes} {}
+    histograms(histograms&&) noexcept = default;
+    histograms& operator=(histograms other) noexcept {
+        sizes     = other.sizes;
+        lifetimes = other.lifetimes;
+        std::swap(live_, other.live_);
+        return *this;
+    }
+    ~histograms() {
+        live_.for_each([](std::uint64_t, begin* of) { delete of; });
+    }
+
     /// Counts the size of a block that was allocated at `p`, and stores the time.
     void allocated(void const* p, std::size_t bytes) noexcept {
         sizes.add(bytes);
-        try {
-            begins_[p] = clock::now();
-        } catch (...) { begins_.erase(p); }
+        begin* known = live_.find(key(p)); // of a block whose free was not counted
+        if (known == nullptr) {
+            try {
+                live_.reserve(1);
+                known = new begin;
+            } catch (...) { return; }
+            live_.insert(key(p), known);
+        }
+        known->at = clock::now();
     }
     /// Counts the lifetime of the block at `p`, which is freed now, if `allocated` has stored its
     /// time.
     void freed(void const* p) noexcept {
-        auto const found = begins_.find(p);
-        if (found == begins_.end()) { return; }
-        auto const lived = clock::now() - found->second;
+        begin* const of = live_.find(key(p));
+        if (of == nullptr) { return; }
+        auto const lived = clock::now() - of->at;
         lifetimes.add(static_cast<std::uint64_t>(
             std::chrono::duration_cast<std::chrono::nanoseconds>(lived).count()));
-        begins_.erase(found);
+        live_.erase(key(p));
+        delete of;
     }
 
 private:
     using clock = std::chrono::steady_clock;
 
-    /// Time of the allocation of each live block, by its address.
-    std::unordered_map<void const*, clock::time_point> begins_;
+    struct begin {
+        clock::time_point at;
+    };
+    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
+        return std::bit_cast<std::uintptr_t>(p);
+    }
+
+    /// Times of the allocations of the live blocks, by address. The pointers own their objects.
+    detail::address_map<begin> live_;
 };
 
 } // namespace vram

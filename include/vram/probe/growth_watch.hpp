@@ -84,9 +84,9 @@ public:
 
 private:
     struct point {
-        std::uint64_t      step;
-        std::size_t        live;
-        detail::site_marks sites;
+        std::uint64_t        step;
+        std::size_t          live;
+        detail::site_marks<> sites;
     };
     static constexpr std::size_t most_marks = 16;
 
@@ -99,7 +99,7 @@ private:
     /// Stores the figures of this step. If 16 steps are then stored, drops every second one, and
     /// stores only half as often from then on.
     void mark(std::size_t live) {
-        marks_.push(point{sizes_.steps(), live, detail::site_marks{*memory_}});
+        marks_.push(point{sizes_.steps(), live, detail::site_marks<>{*memory_}});
         if (marks_.size() == most_marks) {
             detail::heap_array<point> fewer;
             for (std::size_t i = 0; i < most_marks; i += 2) { fewer.push(std::move(marks_[i])); }

@@ -18,15 +18,14 @@
 #include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
 #include <vram/probe/guarded_options.hpp>
 
-#include <algorithm> // max
-#include <concepts>  // same_as
-#include <cstddef>   // size_t, byte
-#include <list>      // list
-#include <memory>    // unique_ptr, make_unique
-#include <new>       // bad_alloc
-#include <optional>  // optional, nullopt
-#include <utility>   // move
-#include <vector>    // vector
+#include <concepts> // same_as
+#include <cstddef>  // size_t, byte
+#include <list>     // list
+#include <memory>   // unique_ptr, make_unique
+#include <new>      // bad_alloc
+#include <optional> // optional, nullopt
+#include <utility>  // move
+#include <vector>   // vector
 
 namespace vram {
 
@@ -248,7 +247,7 @@ private:
 
     /// Returns the bytes before a block: the fence, or the alignment if that is larger.
     [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
-        return std::max(alignment, state_->checks.fence());
+        return detail::larger_of(alignment, state_->checks.fence());
     }
     [[nodiscard]] std::size_t total(std::size_t bytes, std::size_t alignment) const noexcept {
         std::size_t const fences = front(alignment) + state_->checks.fence();

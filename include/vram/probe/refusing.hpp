@@ -120,11 +120,11 @@ public:
 
     /// Returns the plan by which `survives_oom` selects the requests to refuse. The functions of
     /// its class are internal.
-    [[nodiscard]] detail::refusal_plan& plan() { return plan_.made(); }
+    [[nodiscard]] detail::refusal_plan<>& plan() { return plan_.made(); }
 
 private:
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
-        detail::refusal_plan* const plan = plan_.active();
+        detail::refusal_plan<>* const plan = plan_.active();
         return plan != nullptr && plan->refuses(bytes, alignment, at);
     }
     void throw_if_refused(std::size_t bytes, std::size_t alignment, call_site at) {
@@ -134,18 +134,18 @@ private:
                              .alignment = alignment}};
     }
     void* noted(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
-        if (detail::refusal_plan* const plan = plan_.active()) {
+        if (detail::refusal_plan<>* const plan = plan_.active()) {
             plan->allocated(p, bytes, alignment, at);
         }
         return p;
     }
     [[nodiscard]] bool frees(void* p, std::size_t& bytes, std::size_t& alignment,
                              call_site at) noexcept {
-        detail::refusal_plan* const plan = plan_.active();
+        detail::refusal_plan<>* const plan = plan_.active();
         return plan == nullptr || plan->freeing(p, bytes, alignment, at);
     }
 
-    detail::owned_refusal_plan plan_;
+    detail::owned_refusal_plan<> plan_;
 };
 
 namespace with {

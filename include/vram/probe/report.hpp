@@ -96,7 +96,8 @@ private:
 
 /// Sets the figures of `row` to those of `layer.usage`. `memory_usage` has 0 for a figure that the
 /// layer does not count: such a 0 is blank in the report.
-inline void set_usage(layer_row& row, layer_facts const& layer) {
+template <class Row>
+void set_usage(Row& row, layer_facts const& layer) {
     memory_usage const& u = *layer.usage;
     row.set(column::live, u.live);
     row.set(column::peak_live, u.peak_live, u.live == 0);
@@ -111,6 +112,7 @@ inline void set_usage(layer_row& row, layer_facts const& layer) {
 }
 
 /// Makes a row for each layer, and collects the sections of the whole stack.
+template <class = void>
 class report_rows final : public layer_visitor {
 public:
     explicit report_rows(bool full) : layer_visitor{full ? facts::all : facts::own} {}
@@ -121,7 +123,7 @@ public:
     }
 
     [[nodiscard]] heap_array<layer_row> const& rows() const noexcept { return rows_; }
-    [[nodiscard]] report_sections const&       sections() const noexcept { return sections_; }
+    [[nodiscard]] report_sections<> const&     sections() const noexcept { return sections_; }
 
 private:
     void add_row(layer_facts const& layer) {
@@ -149,7 +151,7 @@ private:
         rows_.push(std::move(row));
     }
     void add_sections(layer_facts const& layer) {
-        report_sections& all = sections_;
+        report_sections<>& all = sections_;
         if (auto const& sums = layer.counted) {
             all.keep(all.allocated, sums->allocated);
             all.keep(all.freed, sums->allocated - sums->live);
@@ -169,7 +171,7 @@ private:
     }
 
     heap_array<layer_row> rows_;
-    report_sections       sections_;
+    report_sections<>     sections_;
 };
 
 } // namespace detail

@@ -54,9 +54,9 @@ public:
 
 /// A scope of a `profile` that a thread has begun and not yet ended.
 struct open_scope {
-    void const*    owner; ///< the `profile` to which the scope belongs
-    open_scope*    outer; ///< the open scope around this one, of any profile
-    profile_scope* scope;
+    void const* owner; ///< the `profile` to which the scope belongs
+    open_scope* outer; ///< the open scope around this one, of any profile
+    void*       scope; ///< the `profile_tree<Platform>::scope` of that profile
 };
 inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 
@@ -126,7 +126,7 @@ private:
           memory_{memory} {
         detail::open_scope* around = outer;
         while (around != nullptr && around->owner != owner) { around = around->outer; }
-        scope = &tree_.enter(around != nullptr ? around->scope : nullptr, name);
+        scope = &tree_.enter(around != nullptr ? in_tree(*around) : nullptr, name);
         if constexpr (detail::times_events<Platform>) {
             if (!Platform::capturing(s)) {
                 events_.emplace(tree_.take_events(Platform::device_of(s)));
@@ -138,19 +138,23 @@ private:
         detail::innermost_open_scope = this;
     }
 
+    /// Returns the scope of this profile that the open scope `of` runs.
+    [[nodiscard]] static auto in_tree(open_scope const& of) noexcept {
+        return static_cast<typename detail::profile_tree<Platform>::scope*>(of.scope);
+    }
     void finish() {
         profile_row run{.runs = 1};
         run.host.add(platform_clock<Platform>::now() - begin_);
         memory_.read(run);
         unsigned const thread = detail::thread_number();
-        tree_.add(*scope, thread, run);
+        tree_.add(*in_tree(*this), thread, run);
         if constexpr (detail::times_events<Platform>) {
             if (!events_ || Platform::capturing(stream_)) { return; }
             {
                 detail::resource_call<Platform> const internal;
                 Platform::record(events_->to, stream_);
             }
-            tree_.add(*scope, thread, std::move(*events_));
+            tree_.add(*in_tree(*this), thread, std::move(*events_));
         }
     }
 

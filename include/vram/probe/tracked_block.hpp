@@ -6,10 +6,10 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/call_stack.hpp>
-#include <vram/base/error_kind.hpp> // stream_name
-#include <vram/base/tag.hpp>        // memory_tag
+#include <vram/base/core/durations.hpp> // nanoseconds
+#include <vram/base/error_kind.hpp>     // stream_name
+#include <vram/base/tag.hpp>            // memory_tag
 
-#include <chrono>  // nanoseconds
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 

@@ -109,8 +109,7 @@ public:
     /// the last point, the slope between the last two continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
-    /// Returns the cost of a call for `bytes` bytes, in whole nanoseconds. Between two points, the
-    /// cost is interpolated.
+    /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
     [[nodiscard]] sim_time of(std::size_t bytes) const noexcept {
         if (points_.size() < 2 || bytes <= points_.front().bytes) {
             return points_.empty() ? sim_time{} : points_.front().time;
@@ -124,7 +123,7 @@ public:
         return from.time +
                sim_time{static_cast<std::int64_t>(rise / static_cast<wide>(to.bytes - from.bytes))};
     }
-    /// Returns true if no cost was set, so that calls cost nothing.
+    /// Returns true if calls cost nothing.
     [[nodiscard]] bool empty() const noexcept { return points_.empty(); }
 
 private:
@@ -160,8 +159,8 @@ struct sim_costs {
     sim_cost unmap        = {}; ///< `cuMemUnmap`, for each mapping in the range
     sim_cost destroy      = {}; ///< `cuMemRelease`
     sim_cost release      = {}; ///< `cuMemAddressFree`
-    sim_cost copy         = {}; ///< `cudaMemcpyAsync`: time until the call returns, without a wait
-    sim_cost copy_within  = {}; ///< `cudaMemcpyAsync` within a device: time until the call returns
+    sim_cost copy         = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
+    sim_cost copy_within  = {}; ///< `cudaMemcpyAsync` within a device until it returns
     sim_cost copy_batched = {}; ///< each copy of a batch (`cudaMemcpyBatchAsync`)
     sim_cost fill         = {};
     /// A kernel launch.

@@ -41,7 +41,7 @@ enum class sim_mistake : unsigned char {
     /// A free of an address at which this resource has allocated no block.
     foreign_free,
     wrong_size,        ///< a free with another size or alignment than the allocation
-    capacity_exceeded, ///< an allocation that was refused
+    capacity_exceeded, ///< an allocation that the device refused
     leak,              ///< memory that is live when the `sim_node` ends
     deadlock,          ///< threads or queued operations that can never continue
     thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch

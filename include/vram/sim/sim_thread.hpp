@@ -201,8 +201,7 @@ private:
             }
             return ended;
         };
-        // The calling thread is not in simulated time: another thread started the `sim_thread`s, or
-        // this thread has called `sim_node::finish`.
+        // The calling thread is no `sim_thread`, and joins one that another thread started.
         if (me == nullptr) {
             while (!gone()) { detail::sim_outside_step(m, held); }
         } else {
@@ -230,8 +229,7 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    /// The state of the thread in the scheduler. Null if the threads run freely
-    /// (`sim_order::freely`, ThreadSanitizer), after the join, and in an empty `sim_thread`.
+    /// Null if the threads run freely (`sim_order::freely`, ThreadSanitizer), and after the join.
     detail::sim_host* host_ = nullptr;
     std::thread       thread_;
 };

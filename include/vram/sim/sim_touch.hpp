@@ -14,9 +14,8 @@
 namespace vram {
 
 /// Declares that the calling host thread reads or writes `range` now. The access is reported if it
-/// conflicts with an access by a copy, kernel or other thread that is not ordered before it. An
-/// access to device memory, to freed memory, or outside all live blocks of the simulation's memory
-/// is also reported.
+/// conflicts with an access by a copy, kernel or other thread that is not ordered before it, if the
+/// memory is device memory, or if it was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
@@ -37,9 +36,8 @@ inline void sim_touch(sim_range range, sim_access access,
     call.throw_report();
 }
 
-/// Adds `duration` of work on the host to the simulated time of the calling thread. With
-/// `sim_order::by_time`, other `sim_thread`s that then have an earlier time run before the thread's
-/// next call.
+/// Adds `duration` of work on the host to the simulated time of the calling thread. Other threads
+/// in simulated time (`sim_thread`) with an earlier time run first.
 inline void sim_work(sim_time             duration,
                      std::source_location where = std::source_location::current()) {
     sim_node::current().work(duration, where);

@@ -47,9 +47,9 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// Called when the calling thread has read the word at `where`: the work that happens before every
-/// write of its present value now happens before the thread's next step. This is no call of the
-/// device: a thread that holds a `sim_gate` may call it.
+/// Called when the calling thread has read the word at `where`: the work before the write of its
+/// present value happens before the thread's next step. This is no call of the device: a thread
+/// that holds a `sim_gate` may call it.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
@@ -91,10 +91,10 @@ enum class sim_value_is : unsigned char {
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
 /// cuStreamWaitValue32 does. The host does not wait. If several writes may end the wait, the later
-/// work is ordered only after the work that precedes every one of them. If no write of such a value
-/// follows, the streams never continue: the wait of a thread, or the end of the node, reports a
-/// deadlock, and the simulation then lets the streams continue. (If the process has several
-/// threads, one that is no `sim_thread` reports it after ten seconds without progress.)
+/// work is ordered after the work before all of them. If no write of such a value follows, the
+/// streams never continue: the wait of a thread, or the end of the node, reports a deadlock, and
+/// the simulation then lets the streams continue. (If the process has several threads, one that is
+/// no `sim_thread` reports it after ten seconds without progress.)
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.
@@ -106,9 +106,8 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the word at `where` at the simulated time of the calling thread. If a stream or
-/// `sim_set_value` wrote this value, the work before the write happens before the thread's next
-/// step; if several writes may have stored it, only the work before all of them. Each call costs
+/// Returns the word at `where` at the simulated time of the calling thread. If a stream wrote this
+/// value, the work before the write happens before the thread's next step. Each call costs
 /// `sim_options::query_cost`, so that a loop that polls the word ends.
 ///
 ///     while (sim_read_value(flag) != 1) {}

@@ -6,13 +6,13 @@
 /// pinned memory.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/range_concepts.hpp>
 #include <vram/concepts/platform_of.hpp>
 #include <vram/staging/core/host_end.hpp> // host_end, readable_at, fills_device
 #include <vram/staging/core/staging_core.hpp>
 
 #include <concepts>    // default_initializable
 #include <cstddef>     // size_t, byte
-#include <ranges>      // contiguous_range, sized_range
 #include <span>        // span, as_bytes
 #include <type_traits> // is_trivially_copyable_v
 #include <utility>     // move

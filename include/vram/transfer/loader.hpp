@@ -5,6 +5,7 @@
 /// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/range_concepts.hpp>     // input_iterator_tag, default_sentinel_t
 #include <vram/base/core/what_text.hpp>          // naming
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/core/user_line.hpp>
@@ -12,15 +13,14 @@
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/core/kept_by_value.hpp>
 #include <vram/transfer/core/loader_core.hpp>
+#include <vram/transfer/core/referred_range.hpp>
 #include <vram/transfer/loader_options.hpp>
 
 #include <concepts>    // default_initializable
 #include <cstddef>     // ptrdiff_t
-#include <iterator>    // input_iterator_tag, default_sentinel_t
 #include <memory>      // shared_ptr
 #include <optional>    // optional
-#include <ranges>      // views::all_t
-#include <type_traits> // is_reference_v
+#include <type_traits> // conditional_t, is_reference_v, remove_cvref_t
 #include <utility>     // move, exchange
 
 namespace vram {
@@ -268,7 +268,10 @@ struct kept_source {
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>
 struct kept_source<Source> {
-    using type = std::views::all_t<Source>;
+    using range = std::remove_reference_t<Source>;
+    using type  = std::conditional_t<std::is_lvalue_reference_v<Source> &&
+                                         !std::ranges::view<std::remove_cvref_t<Source>>,
+                                     referred_range<range>, std::remove_cvref_t<Source>>;
 };
 } // namespace detail
 

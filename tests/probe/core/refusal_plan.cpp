@@ -43,8 +43,8 @@ TEST_CASE("refusal_plan: the selected request is refused, and with a number the 
 }
 
 TEST_CASE("refusal_plan: requests of threads outside the trial are neither refused nor counted") {
-    refusal_plan plan;
-    auto const   number = plan.begin_trial();
+    refusal_plan<> plan;
+    auto const     number = plan.begin_trial();
     plan.begin_run(1, 1);
     CHECK_FALSE(plan.refuses(10, 16, {}));
     plan.allocated(place(1), 10, 16, {});
@@ -124,8 +124,8 @@ TEST_CASE("refusal_plan: a second free is withheld, and a free with a wrong size
 
 TEST_CASE(
     "refusal_plan: a block of another thread at the address of a freed block is not recorded") {
-    refusal_plan plan;
-    auto const   number = plan.begin_trial();
+    refusal_plan<> plan;
+    auto const     number = plan.begin_trial();
     plan.begin_run(0, 1);
     std::size_t bytes = 10, alignment = 16;
     {
@@ -147,15 +147,15 @@ TEST_CASE(
 }
 
 TEST_CASE("refusal_plan: a moved layer takes its plan along") {
-    detail::owned_refusal_plan one;
+    detail::owned_refusal_plan<> one;
     CHECK(one.active() == nullptr);
-    refusal_plan& plan = one.made();
+    refusal_plan<>& plan = one.made();
     CHECK(one.active() == nullptr);
     plan.begin_trial();
     CHECK(one.active() == &plan);
-    detail::owned_refusal_plan two{std::move(one)};
+    detail::owned_refusal_plan<> two{std::move(one)};
     CHECK(two.active() == &plan);
-    detail::owned_refusal_plan three;
+    detail::owned_refusal_plan<> three;
     CHECK(&three.made() != &plan);
     three = std::move(two);
     CHECK(three.active() == &plan);

@@ -8,7 +8,7 @@
 using vram::detail::table;
 
 namespace {
-table table_of(std::size_t columns, std::initializer_list<char const*> cells) {
+table<> table_of(std::size_t columns, std::initializer_list<char const*> cells) {
     table out{columns};
     for (char const* const each : cells) { out.add(each); }
     return out;

@@ -140,8 +140,8 @@ private:
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Erases the removed chunks from `inner_` (the chunks that lie in a heap). The name may not
-        // identify the resource: if two resources with it have chunks in the range, the
+        // Erases the removed chunks from `inner_` (the chunks that lie in a heap). The name does not
+        // identify the resource: if two resources with this name have chunks in the range, the
         // upper one, which added its chunks last, removes them first. So the last match is one of
         // its chunks, and only chunks of that resource are erased.
         void const* owner = nullptr;

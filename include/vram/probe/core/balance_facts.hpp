@@ -98,7 +98,7 @@ private:
 
     owner_source owners_;
     list         before_;
-    site_marks   sites_;
+    site_marks<> sites_;
 };
 
 } // namespace detail

@@ -4,6 +4,8 @@
 /// \file
 /// `block_books` are the books of a `tracking` layer: its blocks, its owners, and their texts.
 
+#include <vram/base/core/durations.hpp> // nanoseconds
+#include <vram/base/core/sort.hpp>
 #include <vram/base/core/thread_number.hpp>
 #include <vram/base/error.hpp> // report_error
 #include <vram/concepts/core/is_destroyed.hpp>
@@ -17,16 +19,14 @@
 #include <vram/probe/tracked_owner.hpp>
 #include <vram/probe/tracking_options.hpp>
 
-#include <algorithm> // sort
-#include <chrono>    // nanoseconds
-#include <concepts>  // equality_comparable
-#include <cstddef>   // size_t
-#include <cstdint>   // int64_t
-#include <cstring>   // strcmp
-#include <new>       // bad_alloc
-#include <optional>  // optional
-#include <utility>   // move
-#include <vector>    // vector
+#include <concepts> // equality_comparable
+#include <cstddef>  // size_t
+#include <cstdint>  // int64_t
+#include <cstring>  // strcmp
+#include <new>      // bad_alloc
+#include <optional> // optional
+#include <utility>  // move
+#include <vector>   // vector
 
 namespace vram {
 namespace detail {
@@ -120,7 +120,7 @@ public:
         std::vector<record>        all        = records();
         std::vector<tracked_block> found;
         found.reserve(all.size());
-        std::sort(all.begin(), all.end(), [&](record const& a, record const& b) {
+        sort(all.data(), all.size(), [&](record const& a, record const& b) {
             if (order == tracked_order::by_tag && a.owner->owner != b.owner->owner) {
                 return std::strcmp(a.owner->owner.path(), b.owner->owner.path()) < 0;
             }
@@ -186,7 +186,8 @@ public:
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // Largest number of errors that each report one tag and line.
+            // Number of pairs of a tag and a line with an error of their own, those with the most
+            // bytes first. One more error reports the blocks of all other pairs.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());

@@ -5,7 +5,8 @@
 /// `guard_book` stores the live blocks and the quarantine of the layer `guarded`.
 
 #include <vram/base/call_site.hpp>
-#include <vram/base/contract.hpp>           // expects
+#include <vram/base/contract.hpp> // expects
+#include <vram/base/core/address_map.hpp>
 #include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/base/error.hpp>              // report_error
 #include <vram/concepts/core/platform_lock.hpp>
@@ -13,11 +14,12 @@
 #include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
 #include <vram/probe/guarded_options.hpp>
 
-#include <cstddef>       // size_t, byte
-#include <list>          // list
-#include <optional>      // optional
-#include <unordered_map> // unordered_map
-#include <vector>        // vector
+#include <bit>      // bit_cast
+#include <cstddef>  // size_t, byte
+#include <cstdint>  // uint64_t, uintptr_t
+#include <list>     // list
+#include <optional> // optional
+#include <vector>   // vector
 
 namespace vram {
 namespace detail {
@@ -43,9 +45,14 @@ public:
 
     explicit guard_book(guarded_options const& o) : options{o}, checks{checked(o.fence)} {}
 
+    ~guard_book() {
+        live_.for_each([](std::uint64_t, block* each) { delete each; });
+    }
+
     void add(block const& b) {
         auto const held = lock.hold();
-        live_[b.p]      = b;
+        live_.reserve(1);
+        live_.insert(key(b.p), new block{b});
     }
     /// Removes the live block at `p` and returns it. If there is none, or its size is not `bytes`,
     /// reports the free and returns nothing.
@@ -57,15 +64,14 @@ public:
                     .resource = "guarded",
                     .advice   = "The block was freed before, or another resource allocated it."};
         {
-            auto const held  = lock.hold();
-            auto const found = live_.find(p);
-            if (found != live_.end()) {
-                block& b = found->second;
+            auto const held = lock.hold();
+            if (block* const found = live_.find(key(p))) {
+                block b = *found;
                 if (b.bytes == bytes) {
-                    block made    = b;
-                    made.freed_at = at;
-                    live_.erase(found);
-                    return made;
+                    live_.erase(key(p));
+                    delete found;
+                    b.freed_at = at;
+                    return b;
                 }
                 wrong.kind         = error_kind::wrong_size;
                 wrong.block        = p;
@@ -81,7 +87,7 @@ public:
 
     [[nodiscard]] bool is_live(void const* p) const noexcept {
         auto const held = lock.hold();
-        return live_.contains(p);
+        return live_.find(key(p)) != nullptr;
     }
     /// Returns copies of the records of the live blocks. If host memory is missing, reports that
     /// and returns some of them.
@@ -89,7 +95,7 @@ public:
         std::vector<block> all;
         try {
             auto const held = lock.hold();
-            for (auto const& [p, b] : live_) { all.push_back(b); }
+            live_.for_each([&](std::uint64_t, block const* each) { all.push_back(*each); });
         } catch (...) { report_failed_call("guarded: check"); }
         return all;
     }
@@ -132,17 +138,22 @@ public:
     platform_lock<Platform> lock;
     std::list<kept_block>   kept;
     std::size_t             kept_bytes = 0;
-    std::size_t             kept_live  = 0; ///< bytes of `kept` that the upstream counts as live
+    /// Bytes of the quarantined blocks (`kept`), with fences and the upstream's rounding, that the
+    /// upstream still counts as live. `guarded::usage` subtracts them.
+    std::size_t kept_live = 0;
 
 private:
+    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
+        return std::bit_cast<std::uintptr_t>(p);
+    }
     [[nodiscard]] static std::size_t checked(std::size_t fence) {
         expects(fence >= 16 && (fence & (fence - 1)) == 0,
                 "guarded: the fence must be a power of two of at least 16");
         return fence;
     }
 
-    std::unordered_map<void const*, block>       live_; ///< guarded by `lock`
-    std::optional<typename Platform::own_stream> own_;  ///< guarded by `lock`
+    address_map<block> live_; ///< owns the records of the live blocks; guarded by `lock`
+    std::optional<typename Platform::own_stream> own_; ///< guarded by `lock`
 };
 
 } // namespace detail

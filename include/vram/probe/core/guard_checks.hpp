@@ -6,18 +6,18 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/report_caught.hpp> // report_failed_call
-#include <vram/base/error.hpp>              // report_error
-#include <vram/base/tag.hpp>                // memory_tag
+#include <vram/base/core/smaller_of.hpp>
+#include <vram/base/error.hpp> // report_error
+#include <vram/base/tag.hpp>   // memory_tag
 #include <vram/concepts/core/name_of_stream.hpp>
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/platform.hpp>
 
-#include <algorithm> // min
-#include <cstddef>   // size_t, byte
-#include <deque>     // deque
-#include <optional>  // optional
-#include <utility>   // move
-#include <vector>    // vector
+#include <cstddef>  // size_t, byte
+#include <list>     // list
+#include <optional> // optional
+#include <utility>  // move
+#include <vector>   // vector
 
 namespace vram {
 namespace detail {
@@ -96,7 +96,7 @@ public:
         if (slot == nullptr) { return; }
         try {
             for (std::size_t done = 0; done != bytes;) {
-                std::size_t const n = std::min(bytes - done, 2 * fence_);
+                std::size_t const n = smaller_of(bytes - done, 2 * fence_);
                 Platform::copy(own, slot, from + done, n);
                 Platform::synchronize(own);
                 if (report_first(slot, n, expected, from + done, block, {})) { break; }
@@ -211,7 +211,7 @@ private:
     /// The slots (pinned memory for one check) that no check uses; guarded by `lock_`.
     std::vector<std::byte*> idle_;
     /// The checks of freed blocks' fences, the oldest first; guarded by `lock_`.
-    std::deque<comparison> pending_;
+    std::list<comparison> pending_;
 };
 
 } // namespace detail

@@ -71,7 +71,7 @@ class oom_walk {
                   "with operator==, such as a checksum, or nothing");
 
 public:
-    oom_walk(refusal_plan& plan, R& memory, Work& work, survives_oom_options const& options)
+    oom_walk(refusal_plan<>& plan, R& memory, Work& work, survives_oom_options const& options)
         : plan_{plan}, memory_{memory}, work_{work}, options_{options} {}
 
     [[nodiscard]] oom_survival walk() {
@@ -105,12 +105,12 @@ private:
     /// Begins a trial (one call of `survives_oom`, in which the layer `refusing` records blocks),
     /// and ends it in the destructor.
     struct trial {
-        explicit trial(refusal_plan& p) : plan{p}, number{p.begin_trial()} {}
+        explicit trial(refusal_plan<>& p) : plan{p}, number{p.begin_trial()} {}
         trial(trial&&) = delete;
         ~trial() { plan.end_trial(); }
 
-        refusal_plan& plan;
-        std::uint64_t number;
+        refusal_plan<>& plan;
+        std::uint64_t   number;
     };
     struct outcome {
         std::optional<value> got{};   ///< result of the tested code; empty if it threw
@@ -240,7 +240,7 @@ private:
         return true;
     }
 
-    refusal_plan&               plan_;
+    refusal_plan<>&             plan_;
     R&                          memory_;
     Work&                       work_;
     survives_oom_options const& options_;

@@ -5,12 +5,12 @@
 /// `owner_list` merges and sorts the figures of tags, lines and threads.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/sort.hpp>
 #include <vram/base/tag.hpp> // memory_tag
 #include <vram/probe/tracked_owner.hpp>
 
-#include <algorithm> // sort
-#include <cstring>   // strcmp
-#include <vector>    // vector
+#include <cstring> // strcmp
+#include <vector>  // vector
 
 namespace vram {
 namespace detail {
@@ -20,20 +20,24 @@ namespace detail {
 [[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
     return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
 }
+// The functions below are templates, so that only files that call them pay for their compilation:
+// nvcc instantiates the functions of `std::vector` for each inline function that is not a template.
+
 /// Adds up the figures that several threads have for the same tag and line.
-[[nodiscard]] inline std::vector<tracked_owner> merged_owners(std::vector<tracked_owner> parts) {
-    std::sort(parts.begin(), parts.end(), [](tracked_owner const& a, tracked_owner const& b) {
+template <class Owner = tracked_owner>
+[[nodiscard]] std::vector<Owner> merged_owners(std::vector<Owner> parts) {
+    sort(parts.data(), parts.size(), [](Owner const& a, Owner const& b) {
         if (a.owner != b.owner) { return a.owner.id() < b.owner.id(); }
         int const order = std::strcmp(a.at.file(), b.at.file());
         return order != 0 ? order < 0 : a.at.line() < b.at.line();
     });
-    std::vector<tracked_owner> all;
-    for (tracked_owner const& each : parts) {
+    std::vector<Owner> all;
+    for (Owner const& each : parts) {
         if (all.empty() || !is_of(all.back(), each.owner, each.at)) {
             all.push_back(each);
             continue;
         }
-        tracked_owner& to = all.back();
+        Owner& to = all.back();
         to.live += each.live;
         to.blocks += each.blocks;
         to.peak += each.peak;
@@ -47,8 +51,9 @@ namespace detail {
     return all;
 }
 /// Returns the list sorted by live bytes, and then by the bytes at the peak, the largest first.
-[[nodiscard]] inline std::vector<tracked_owner> sorted_owners(std::vector<tracked_owner> all) {
-    std::sort(all.begin(), all.end(), [](tracked_owner const& a, tracked_owner const& b) {
+template <class Owner = tracked_owner>
+[[nodiscard]] std::vector<Owner> sorted_owners(std::vector<Owner> all) {
+    sort(all.data(), all.size(), [](Owner const& a, Owner const& b) {
         if (a.live != b.live) { return a.live > b.live; }
         if (a.at_peak != b.at_peak) { return a.at_peak > b.at_peak; }
         if (a.peak != b.peak) { return a.peak > b.peak; }

@@ -17,7 +17,8 @@ namespace vram {
 namespace detail {
 
 /// Returns the text "file.cpp:12" without the folders, or "" if the line is unknown.
-[[nodiscard]] inline std::string short_line(call_site at) {
+template <class = void>
+[[nodiscard]] std::string short_line(call_site at) {
     if (!at.known()) { return ""; }
     std::string const file  = at.file();
     std::size_t const slash = file.find_last_of("/\\");
@@ -25,7 +26,8 @@ namespace detail {
            std::to_string(at.line());
 }
 /// Returns the path of a tag, or "(no tag)".
-[[nodiscard]] inline std::string tag_text(memory_tag t) {
+template <class = void>
+[[nodiscard]] std::string tag_text(memory_tag t) {
     return t.known() ? t.path() : "(no tag)";
 }
 
@@ -34,8 +36,9 @@ enum class owner_kind : unsigned char { tag, site, thread };
 
 /// Returns a table of the first `rows` owners. The mark "<=" means that a peak is an upper bound.
 /// If owners are left out, the last line has their number.
-[[nodiscard]] inline std::string owner_table(std::vector<tracked_owner> const& owners,
-                                             owner_kind kind, std::size_t rows) {
+template <class = void>
+[[nodiscard]] std::string owner_table(std::vector<tracked_owner> const& owners, owner_kind kind,
+                                      std::size_t rows) {
     table text{8};
     text.add(kind == owner_kind::tag ? "tag" : kind == owner_kind::site ? "line" : "thread");
     for (char const* const each :

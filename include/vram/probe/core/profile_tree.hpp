@@ -30,21 +30,6 @@ concept times_events = requires(typename P::device d, typename P::event const& e
     P::elapsed(e, e);
 };
 
-/// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes within it.
-struct profile_scope {
-    std::string                                 name{};
-    std::vector<profile_row>                    threads{};
-    std::vector<std::unique_ptr<profile_scope>> inner{};
-
-    [[nodiscard]] profile_row& of_thread(unsigned thread) {
-        for (profile_row& each : threads) {
-            if (each.thread == thread) { return each; }
-        }
-        threads.push_back({.thread = thread});
-        return threads.back();
-    }
-};
-
 /// The scopes of a profile. A scope that has ended on the host but not on the device waits in a
 /// list with its two events. The events are read without a wait if the list has become long, and
 /// after a wait if a table is requested. Other functions can be called during the wait.
@@ -57,6 +42,20 @@ class profile_tree {
     using device_type = typename Platform::device;
 
 public:
+    /// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes within it.
+    struct scope {
+        std::string                         name{};
+        std::vector<profile_row>            threads{};
+        std::vector<std::unique_ptr<scope>> inner{};
+
+        [[nodiscard]] profile_row& of_thread(unsigned thread) {
+            for (profile_row& each : threads) {
+                if (each.thread == thread) { return each; }
+            }
+            threads.push_back({.thread = thread});
+            return threads.back();
+        }
+    };
     /// The events of one run of a scope.
     struct events {
         typename Platform::event from, to;
@@ -65,13 +64,13 @@ public:
 
     /// Returns the scope `name` inside the scope `outer` (null: at the top level). Creates it if
     /// there is none.
-    [[nodiscard]] profile_scope& enter(profile_scope* outer, std::string_view name) {
+    [[nodiscard]] scope& enter(scope* outer, std::string_view name) {
         auto const held  = lock_.hold();
         auto&      where = (outer != nullptr ? *outer : top_).inner;
         for (auto const& each : where) {
             if (each->name == name) { return *each; }
         }
-        where.push_back(std::make_unique<profile_scope>());
+        where.push_back(std::make_unique<scope>());
         where.back()->name = name;
         return *where.back();
     }
@@ -92,15 +91,15 @@ public:
     }
 
     /// Adds the figures of a run that has ended on the host.
-    void add(profile_scope& scope, unsigned thread, profile_row const& run) {
+    void add(scope& of, unsigned thread, profile_row const& run) {
         auto const held = lock_.hold();
-        scope.of_thread(thread).merge(run);
+        of.of_thread(thread).merge(run);
     }
     /// Adds the two events of a run, which are both recorded, to the list of runs that may not have
     /// ended on the device.
-    void add(profile_scope& scope, unsigned thread, events&& of) {
+    void add(scope& into, unsigned thread, events&& of) {
         auto const held = lock_.hold();
-        waiting_.push_back({&scope, thread, std::move(of)});
+        waiting_.push_back({&into, thread, std::move(of)});
         if (waiting_.size() < enough_) { return; }
         read();
         enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
@@ -128,9 +127,9 @@ public:
 private:
     /// A run whose end event has not been read yet.
     struct unread {
-        profile_scope* scope;
-        unsigned       thread;
-        events         of;
+        scope*   into;
+        unsigned thread;
+        events   of;
     };
 
     /// Waits for the ends on the device of the runs that `waiting_` has now.
@@ -167,7 +166,7 @@ private:
                     ++at;
                     continue;
                 }
-                each.scope->of_thread(each.thread)
+                each.into->of_thread(each.thread)
                     .device.add(
                         static_cast<std::uint64_t>(Platform::elapsed(each.of.from, each.of.to)));
                 spare_.push_back(std::move(each.of));
@@ -175,26 +174,26 @@ private:
             }
         }
     }
-    static void list(std::vector<profile_row>& out, profile_scope const& scope, std::size_t depth,
+    static void list(std::vector<profile_row>& out, scope const& of, std::size_t depth,
                      bool by_thread) {
-        profile_row all{.name = scope.name, .depth = depth};
-        for (profile_row each : scope.threads) {
+        profile_row all{.name = of.name, .depth = depth};
+        for (profile_row each : of.threads) {
             all.merge(each);
-            each.name  = scope.name;
+            each.name  = of.name;
             each.depth = depth;
             if (by_thread) { out.push_back(std::move(each)); }
         }
         if (!by_thread) { out.push_back(std::move(all)); }
-        for (auto const& each : scope.inner) { list(out, *each, depth + 1, by_thread); }
+        for (auto const& each : of.inner) { list(out, *each, depth + 1, by_thread); }
     }
-    static void reset(profile_scope& scope) noexcept {
-        scope.threads.clear();
-        for (auto const& each : scope.inner) { reset(*each); }
+    static void reset(scope& of) noexcept {
+        of.threads.clear();
+        for (auto const& each : of.inner) { reset(*each); }
     }
 
     platform_lock<Platform> reading_; ///< held by `rows` and `clear`, and taken before `lock_`
     platform_lock<Platform> lock_;
-    profile_scope           top_; ///< its `inner` are the outermost scopes
+    scope                   top_; ///< its `inner` are the outermost scopes
     std::list<unread>       waiting_;
     std::vector<events>     spare_;
     std::size_t             enough_ = 64;

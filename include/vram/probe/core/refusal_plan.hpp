@@ -47,14 +47,16 @@ struct tried_free {
 };
 
 /// Selects the requests of a `refusing` layer that are refused during a trial (one call of
-/// `survives_oom`, which consists of many runs), and records the blocks that are allocated through
-/// the layer during the trial. Requests are counted if their thread belongs to the trial; frees of
-/// all threads are recorded.
+/// `survives_oom`, which makes many runs of the code under test). Only requests and blocks of
+/// threads that belong to the trial are recorded: the thread that called `survives_oom`, and
+/// threads of a `sim_node` with repeatable order that inherit the trial. Frees of these blocks are
+/// recorded on every thread.
 ///
 /// Failure   `allocated` does not track the block if host memory is missing; its free is then not
 ///           checked.
 /// Threads   Any thread may call the functions of the layer. One thread begins and ends runs.
 /// Cost      A lock for each call while a trial is in progress; otherwise one load.
+template <class = void>
 class refusal_plan {
 public:
     refusal_plan()               = default;
@@ -259,6 +261,7 @@ private:
 /// Owns the `refusal_plan` of a layer. The plan is created at the first call of `survives_oom` and
 /// destroyed with the layer. When `survives_oom` ends, another thread may still be in a call of the
 /// layer, which uses the plan.
+template <class = void>
 class owned_refusal_plan {
 public:
     owned_refusal_plan() = default;
@@ -271,18 +274,18 @@ public:
     ~owned_refusal_plan() { delete plan_.load(); }
 
     /// Returns the plan if a trial (a call of `survives_oom`) is in progress, otherwise null.
-    [[nodiscard]] refusal_plan* active() const noexcept {
-        refusal_plan* const plan = plan_.load(std::memory_order_acquire);
+    [[nodiscard]] refusal_plan<>* active() const noexcept {
+        refusal_plan<>* const plan = plan_.load(std::memory_order_acquire);
         return plan != nullptr && plan->active() ? plan : nullptr;
     }
     /// Returns the plan, and creates it if there is none. To be called by one thread at a time.
-    [[nodiscard]] refusal_plan& made() {
-        if (plan_.load() == nullptr) { plan_.store(new refusal_plan); }
+    [[nodiscard]] refusal_plan<>& made() {
+        if (plan_.load() == nullptr) { plan_.store(new refusal_plan<>); }
         return *plan_.load();
     }
 
 private:
-    std::atomic<refusal_plan*> plan_{nullptr};
+    std::atomic<refusal_plan<>*> plan_{nullptr};
 };
 
 } // namespace detail

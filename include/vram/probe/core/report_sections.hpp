@@ -37,10 +37,12 @@ struct summary_row {
 ///
 /// Failure   The functions throw `std::bad_alloc`.
 /// Threads   One thread.
+template <class = void>
 struct report_sections {
     std::optional<memory_usage> usage{};
     std::optional<free_pieces>  free{};
-    /// Bytes of all allocations since the start, and of all frees.
+    /// Sums of the bytes of all allocations since the layer was created, and of all frees. Empty if
+    /// no layer counts them.
     std::optional<std::uint64_t> allocated{}, freed{};
     std::optional<std::uint64_t> blocks{}, peak_blocks{}, allocations{}, frees{};
     std::optional<std::uint64_t> refused{}, retried{};
@@ -54,7 +56,8 @@ struct report_sections {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Adds the figures of a layer `tracking`, unless those of an outer one are already here.
+    /// Adds the figures of a layer `tracking`: those of its tags, and its live blocks. Does nothing
+    /// if a layer `tracking` further out in the stack has already added its own.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
@@ -80,7 +83,7 @@ struct report_sections {
     }
 
 private:
-    static void add(table& t, summary_row const& row) {
+    static void add(table<>& t, summary_row const& row) {
         auto const cell = [&](std::optional<std::uint64_t> const& value) -> std::string {
             if (!value.has_value()) { return ""; }
             auto const n = static_cast<std::size_t>(*value);

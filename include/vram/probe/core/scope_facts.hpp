@@ -84,7 +84,7 @@ private:
     }
 
     memory_delta<R> delta_;
-    site_marks      sites_;
+    site_marks<>    sites_;
 };
 
 /// Returns an empty text if no error was reported, otherwise the message of the failure.

@@ -19,13 +19,16 @@ namespace detail {
 /// A figure of a site (a tag and a line) that a message can list.
 enum class site_figure : unsigned char { live, allocations, crossed };
 
-/// The figures of each site (a tag and a line) at the start of a scope, if the stack counts them.
+/// Stores the figures of each site (a pair of a tag and a program line) at the start of a scope.
+/// `risen` and `crossed` return the changes since then. Without a layer `tracking` in the stack
+/// there are no sites.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of the layer.
 ///           The stack must outlive the object.
-/// Cost      None for a stack without a layer `tracking`. Otherwise a copy of the figures at the
-///           start, and one for each list.
+/// Cost      None without a layer `tracking`. Otherwise a copy of the figures of all sites at the
+///           start, and one for each call of `risen` or `crossed`.
+template <class = void>
 class site_marks {
 public:
     template <class R>

@@ -24,6 +24,7 @@ namespace detail {
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   One thread at a time.
 /// Cost      A string for each cell. `text()` builds the text.
+template <class = void>
 class table {
 public:
     /// Makes a table with this many columns, at least one.

@@ -4,9 +4,8 @@
 /// \file
 /// `tick_clock` reads the time stamp counter of the processor, and converts ticks to the time.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/durations.hpp> // steady_clock, system_clock
 
-#include <chrono>  // steady_clock, system_clock
 #include <cstdint> // uint64_t, int64_t
 
 namespace vram {

@@ -40,8 +40,8 @@ struct sim_block {
     std::unique_ptr<sim_parts> parts{};
     /// For each device: true if its kernels may access the memory of the block's pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;
-    /// Access history: the last write to each range, and the reads since then. Empty if neither
-    /// races nor reads of uninitialised memory are checked.
+    /// Access history: the last write to each range, and the reads since then. Empty if no check
+    /// needs it.
     interval_map<sim_history> history;
     /// Number of bytes for which the block counts in the statistics of the device or pool: the
     /// rounded size, or 0 for host memory and mappings.
@@ -53,7 +53,7 @@ struct sim_block {
     std::weak_ptr<sim_pool> graph_pool{};
     /// True if a graph allocates the block, and does not free it.
     bool outlives = false;
-    /// True if a graph allocates the block, and `graph_pool` counts its bytes as live at present.
+    /// Of a block that a graph allocates: true if `graph_pool` counts its bytes as live.
     bool counted_live = false;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t physical = 0;

@@ -121,7 +121,7 @@ public:
     std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations;
     /// The physical memory that was created, by its handle.
     std::map<std::uint64_t, sim_physical> physical;
-    /// The contents of all physical memory of the node, in a memory file.
+    /// The contents of the physical memory.
     sim_frames frames;
 
     template <class Visit>

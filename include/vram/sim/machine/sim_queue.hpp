@@ -111,7 +111,7 @@ public:
 
     void wait(sim_stream_state& s, sim_event_state& e) {
         if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
-        // A wait for an event that was never recorded has no effect, as in CUDA.
+        // A wait for an event that was never recorded has no effect.
         if (!e.recorded) { return; }
         if (e.capture && e.capture->ended) {
             throw sim_error{sim_status::captured_event, call_.where};

@@ -159,8 +159,7 @@ private:
     sim_on_report           mode_;
     bool                    merge_;
     std::vector<sim_report> reports_;
-    /// For each kind of mistake and pair of source lines, the index in `reports_` of the report
-    /// that counts the repetitions.
+    /// Index of the stored report with this kind and these lines.
     std::map<pair_of_lines, std::size_t> stored_;
     /// For each report, the number of its occurrences that were printed.
     std::vector<std::size_t>                            printed_;

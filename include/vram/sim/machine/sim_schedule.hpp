@@ -33,7 +33,7 @@ namespace detail {
 inline thread_local bool inside_effect = false;
 /// The operation of which this thread runs the effect (such as a kernel's body), or null.
 inline thread_local sim_operation const* running_operation = nullptr;
-/// Vector clock of the host function that this thread runs. Null if none, or without race checks.
+/// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;
 
 /// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all

@@ -217,8 +217,7 @@ struct sim_device_state {
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
     bool        lost  = false;
-    /// Error code that the next synchronisation with the device throws, or `ok`. If `sticky` is
-    /// true, all later synchronisations throw it too.
+    /// Error code that the next synchronisation with the device throws.
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;

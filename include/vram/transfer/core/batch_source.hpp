@@ -5,6 +5,7 @@
 /// `batch_source` is a loader's access to its source, which writes batches into host memory,
 /// enqueues copies, or is a range to be copied.
 
+#include <vram/base/core/range_concepts.hpp>
 #include <vram/transfer/loader_error.hpp>
 
 #include <cerrno>      // errno
@@ -12,7 +13,6 @@
 #include <cstddef>     // size_t, byte
 #include <cstring>     // memcpy
 #include <optional>    // optional
-#include <ranges>      // input_range, contiguous_range
 #include <span>        // span, as_bytes
 #include <stop_token>  // stop_token
 #include <type_traits> // unwrap_reference_t, remove_reference_t, remove_cvref_t, is_signed_v
