@@ -13,7 +13,7 @@ takes more than a minute has failed.
 
 A recipe consists of a sentence that describes the wrong behaviour, the header (in include/vram/pool unless it names a
 folder), the tests that must fail, the lines that are removed (-) and the lines in their place (+). The removed lines must
-be in the header exactly once; spaces do not matter. A blank line ends the recipe.
+be in the header exactly once; spaces and comments do not matter. A blank line ends the recipe.
 
     # a freed block stays in the table of live blocks
     block_heap.hpp  pool/core/block_heap.cpp
@@ -27,6 +27,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -57,16 +58,19 @@ class Mutant:
     def broken(self):
         """The header with the new lines in place of the old ones. ValueError unless these are there exactly once."""
         lines = (ROOT / "include/vram" / self.header).read_text().splitlines()
-        plain, old = list(map(spaced, lines)), list(map(spaced, self.old))
+        shown = [i for i in range(len(lines)) if code(lines[i])]
+        plain, old = [code(lines[i]) for i in shown], list(filter(None, map(code, self.old)))
         places = [i for i in range(len(plain)) if plain[i : i + len(old)] == old]
-        if len(places) != 1:
+        if not old or len(places) != 1:
             raise ValueError(f"the old lines are there {len(places)} times")
-        lines[places[0] : places[0] + len(old)] = self.new
+        first, last = shown[places[0]], shown[places[0] + len(old) - 1]
+        lines[first : last + 1] = self.new
         return "\n".join(lines) + "\n"
 
 
-def spaced(line):
-    return " ".join(line.split())
+def code(line):
+    """The code of a line: without a comment, with single spaces."""
+    return " ".join(re.sub(r"(^|\s)//.*", "", line).split())
 
 
 def recipes(path):

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <limits>  // numeric_limits
+#include <cstddef>
+#include <cstdint>
+#include <limits> // numeric_limits
 
 namespace vram {
 

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdio>  // snprintf
-#include <limits>  // numeric_limits
+#include <cstddef>
+#include <cstdio> // snprintf
+#include <limits> // numeric_limits
 
 namespace vram {
 

@@ -6,8 +6,8 @@
 
 #include <vram/base/core/stack_depot.hpp> // stack_node, stack_walk
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>  // snprintf
 #include <cstdlib> // free
 #include <cstring> // memcpy

@@ -7,8 +7,8 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

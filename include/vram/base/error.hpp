@@ -8,8 +8,8 @@
 #include <vram/base/error_kind.hpp> // error, error_kind
 #include <vram/base/error_text.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
+#include <atomic> // atomic
+#include <cstddef>
 #include <cstdio>  // fprintf
 #include <cstring> // strlen, memcpy
 #include <new>     // nothrow

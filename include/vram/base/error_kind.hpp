@@ -6,8 +6,8 @@
 
 #include <vram/base/call_site.hpp>
 
-#include <cstddef>         // size_t
-#include <cstdint>         // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <source_location> // source_location
 
 namespace vram {

@@ -8,9 +8,9 @@
 
 #include <cinttypes> // PRIu64
 #include <cstdarg>   // va_list
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <cstdio>    // vsnprintf
+#include <cstddef>
+#include <cstdint>
+#include <cstdio> // vsnprintf
 
 namespace vram {
 

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

@@ -7,10 +7,10 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/tag.hpp> // memory_tag
 
-#include <array>   // array
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <new>     // bad_alloc
+#include <array> // array
+#include <cstddef>
+#include <cstdint>
+#include <new> // bad_alloc
 
 namespace vram {
 

@@ -6,8 +6,8 @@
 
 #include <vram/base/core/tag_tree.hpp> // tag_node, tag_tree
 
-#include <cstddef>     // size_t
-#include <cstdint>     // uint32_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring>     // strlen
 #include <type_traits> // is_same_v
 

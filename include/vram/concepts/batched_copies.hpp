@@ -7,8 +7,8 @@
 #include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <span>     // span
+#include <cstddef>
+#include <span> // span
 
 namespace vram {
 

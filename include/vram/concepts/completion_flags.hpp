@@ -7,7 +7,7 @@
 #include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
-#include <cstdint>  // uint32_t
+#include <cstdint>
 
 namespace vram {
 

@@ -7,7 +7,7 @@
 #include <vram/base/call_site.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
+#include <cstddef>
 #include <optional> // optional
 
 namespace vram {

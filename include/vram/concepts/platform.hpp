@@ -8,8 +8,8 @@
 #include <vram/concepts/pitched_copy.hpp>
 
 #include <concepts> // same_as, regular, movable
-#include <cstddef>  // size_t, byte
-#include <cstdint>  // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 

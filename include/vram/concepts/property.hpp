@@ -7,7 +7,7 @@
 #include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 

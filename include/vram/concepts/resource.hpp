@@ -9,7 +9,7 @@
 #include <vram/concepts/property.hpp> // properties
 
 #include <concepts> // same_as, equality_comparable
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -7,7 +7,7 @@
 #include <vram/base/out_of_memory.hpp> // shortage
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 
@@ -26,8 +26,9 @@ struct failed_attempt {
 /// A retry policy for resource `R`: a function object that the layer `retrying` calls after a
 /// refused allocation. The policy tries to free memory, and returns true if the layer should repeat
 /// the allocation. For one allocation, the layer calls the policy after each refusal until it
-/// returns false, but at most `max_tries` times. The layer holds no lock during the call. The policy
-/// may use the resource and allocate through the layer, which calls no policy if that is refused.
+/// returns false, but at most `max_tries` times. The layer holds no lock during the call. The
+/// policy may use the resource and allocate through the layer, which calls no policy if that is
+/// refused.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

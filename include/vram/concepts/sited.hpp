@@ -8,7 +8,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 #include <vram/concepts/resource.hpp> // detail::sees_noexcept
 
 #include <concepts> // same_as, copyable, default_initializable
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 

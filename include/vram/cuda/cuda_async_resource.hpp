@@ -15,8 +15,8 @@
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
+#include <cstddef>
+#include <new> // bad_alloc
 
 namespace vram {
 

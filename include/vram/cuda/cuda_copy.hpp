@@ -10,7 +10,7 @@
 
 #include <cuda_runtime_api.h> // cudaMemcpyAsync
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

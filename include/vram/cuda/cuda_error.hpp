@@ -10,7 +10,7 @@
 
 #include <cuda_runtime_api.h> // cudaError_t
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 #include <string>          // string
 #include <system_error>    // system_error, error_category

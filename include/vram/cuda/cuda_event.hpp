@@ -10,7 +10,7 @@
 
 #include <cuda_runtime_api.h> // cudaEventCreateWithFlags
 
-#include <utility> // exchange
+#include <utility>
 
 namespace vram {
 

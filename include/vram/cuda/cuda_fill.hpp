@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h> // cudaMemsetAsync
 
-#include <cstddef> // size_t, byte
+#include <cstddef>
 
 namespace vram {
 

@@ -21,9 +21,9 @@
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint32_t, uint64_t, uintptr_t
-#include <span>    // span
+#include <cstddef>
+#include <cstdint>
+#include <span> // span
 
 namespace vram {
 

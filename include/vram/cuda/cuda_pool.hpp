@@ -13,9 +13,9 @@
 
 #include <cuda_runtime_api.h> // cudaMemPoolCreate
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h> // cudaMalloc, cudaFree
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

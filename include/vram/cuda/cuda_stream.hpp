@@ -10,8 +10,8 @@
 #include <cuda_runtime_api.h> // cudaStreamCreateWithPriority
 
 #include <concepts> // convertible_to
-#include <cstdint>  // uint64_t
-#include <utility>  // exchange, move
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

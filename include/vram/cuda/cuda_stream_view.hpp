@@ -14,8 +14,8 @@
 #include <cuda_runtime_api.h> // cudaStream_t
 
 #include <concepts> // same_as
-#include <cstddef>  // nullptr_t
-#include <cstdint>  // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

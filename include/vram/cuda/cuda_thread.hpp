@@ -10,7 +10,7 @@
 
 #include <cuda_runtime_api.h> // cudaSetDevice, cudaThreadExchangeStreamCaptureMode
 
-#include <utility> // forward
+#include <utility>
 
 #if !__has_include(<pthread.h>)
 #include <vram/base/core/worker.hpp>

@@ -9,7 +9,7 @@
 
 #include <cuda_runtime_api.h> // cudaMallocManaged, cudaMemAdvise, cudaMemPrefetchAsync
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h> // cudaHostAlloc, cudaFreeHost
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -13,9 +13,9 @@
 
 #include <cuda_runtime_api.h> // cudaHostRegister, cudaHostUnregister
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <mutex>   // mutex, scoped_lock
+#include <cstddef>
+#include <cstdint>
+#include <mutex> // mutex, scoped_lock
 
 namespace vram {
 

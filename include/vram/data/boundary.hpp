@@ -7,7 +7,7 @@
 #include <vram/base/core/smaller_of.hpp>
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
+#include <cstddef>
 
 namespace vram {
 

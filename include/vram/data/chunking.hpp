@@ -8,7 +8,7 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

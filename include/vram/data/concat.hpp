@@ -7,12 +7,12 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/requirements.hpp>
 
-#include <concepts>   // convertible_to
-#include <cstddef>    // size_t, byte
+#include <concepts> // convertible_to
+#include <cstddef>
 #include <span>       // span
 #include <stop_token> // stop_token
-#include <utility>    // move, declval
-#include <vector>     // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

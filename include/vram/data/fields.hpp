@@ -9,11 +9,11 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef>     // size_t, byte
+#include <cstddef>
 #include <span>        // span
 #include <tuple>       // tuple, tuple_element_t
 #include <type_traits> // remove_all_extents_t, is_trivially_copyable_v, is_same_v, type_identity
-#include <utility>     // index_sequence, make_index_sequence
+#include <utility>
 
 namespace vram {
 

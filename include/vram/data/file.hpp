@@ -12,14 +12,14 @@
 #include <vram/base/align.hpp> // align_down
 #include <vram/data/file_error.hpp>
 
-#include <atomic>       // atomic
-#include <cerrno>       // errno
-#include <cstddef>      // size_t, byte
-#include <cstdint>      // uintptr_t
+#include <atomic> // atomic
+#include <cerrno> // errno
+#include <cstddef>
+#include <cstdint>
 #include <span>         // span
 #include <string>       // string
 #include <system_error> // error_code, generic_category
-#include <utility>      // exchange, move, swap
+#include <utility>
 
 namespace vram {
 

@@ -8,10 +8,10 @@
 #include <vram/data/chunking.hpp>
 #include <vram/data/file.hpp> // file, the one that is usual
 
-#include <cstddef>    // size_t, byte
+#include <cstddef>
 #include <span>       // span
 #include <stop_token> // stop_token
-#include <utility>    // move
+#include <utility>
 
 namespace vram {
 

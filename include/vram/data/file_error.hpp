@@ -8,11 +8,11 @@
 
 #include <vram/base/core/what_text.hpp>
 
-#include <cstddef>      // size_t
+#include <cstddef>
 #include <memory>       // shared_ptr, make_shared
 #include <string>       // string, to_string
 #include <system_error> // system_error, error_category, error_code
-#include <utility>      // move
+#include <utility>
 
 namespace vram {
 

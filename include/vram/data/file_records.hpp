@@ -9,10 +9,10 @@
 #include <vram/data/file_error.hpp>
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef>    // size_t, byte
+#include <cstddef>
 #include <span>       // span
 #include <stop_token> // stop_token
-#include <utility>    // move
+#include <utility>
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 
 #include <vram/base/core/what_text.hpp>
 
-#include <cstddef>   // size_t
+#include <cstddef>
 #include <exception> // exception
 #include <string>    // string, to_string
 

@@ -11,14 +11,14 @@
 #include <vram/data/file.hpp>
 #include <vram/data/file_error.hpp>
 
-#include <cerrno>       // errno
-#include <cstddef>      // size_t, byte
+#include <cerrno> // errno
+#include <cstddef>
 #include <span>         // span
 #include <string>       // string
 #include <sys/mman.h>   // mmap, munmap, madvise, msync
 #include <system_error> // generic_category
 #include <type_traits>  // is_trivially_copyable_v, is_const_v
-#include <utility>      // exchange, move, swap
+#include <utility>
 
 namespace vram {
 

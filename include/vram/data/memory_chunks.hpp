@@ -6,7 +6,7 @@
 
 #include <vram/data/chunking.hpp>
 
-#include <cstddef>    // size_t, byte
+#include <cstddef>
 #include <cstring>    // memcpy
 #include <span>       // span
 #include <stop_token> // stop_token

@@ -7,8 +7,8 @@
 #include <vram/concepts/platform_of.hpp>
 #include <vram/data/memory_chunks.hpp>
 
-#include <cstddef> // size_t, byte
-#include <span>    // span
+#include <cstddef>
+#include <span> // span
 
 namespace vram {
 

@@ -8,10 +8,10 @@
 #include <vram/concepts/platform_of.hpp>
 #include <vram/data/tile_source.hpp>
 
-#include <array>   // array
-#include <bit>     // bit_cast
-#include <cstddef> // size_t, byte
-#include <span>    // span
+#include <array> // array
+#include <bit>   // bit_cast
+#include <cstddef>
+#include <span> // span
 
 namespace vram {
 

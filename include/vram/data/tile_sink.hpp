@@ -9,7 +9,7 @@
 #include <vram/data/core/tile_copies.hpp> // tile_copies, tile_part
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v, type_identity_t
 

@@ -8,7 +8,7 @@
 #include <vram/data/core/tile_copies.hpp>
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef>     // size_t, byte
+#include <cstddef>
 #include <cstring>     // memcpy
 #include <limits>      // numeric_limits
 #include <span>        // span

@@ -9,8 +9,8 @@
 #include <vram/data/boundary.hpp>
 #include <vram/data/layout_error.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <limits>  // numeric_limits
+#include <cstddef>
+#include <limits> // numeric_limits
 
 namespace vram {
 

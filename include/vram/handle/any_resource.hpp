@@ -11,7 +11,7 @@
 
 #include <concepts>    // derived_from
 #include <type_traits> // remove_cvref_t
-#include <utility>     // move, exchange, swap
+#include <utility>
 
 namespace vram {
 

@@ -10,10 +10,10 @@
 #include <vram/concepts/core/user_line.hpp> // user_line, part_kind
 #include <vram/handle/buffer.hpp>
 
-#include <cstddef>     // size_t, byte
+#include <cstddef>
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v
-#include <utility>     // forward
+#include <utility>
 
 namespace vram {
 

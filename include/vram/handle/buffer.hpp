@@ -14,8 +14,8 @@
 #include <vram/handle/core/stored_resource.hpp>
 
 #include <concepts> // copy_constructible, integral
-#include <cstddef>  // size_t
-#include <utility>  // exchange, forward, move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

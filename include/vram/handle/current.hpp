@@ -13,7 +13,7 @@
 #include <concepts> // constructible_from
 #include <mutex>    // mutex, lock_guard
 #include <optional> // optional
-#include <utility>  // move, exchange, swap
+#include <utility>
 
 namespace vram {
 

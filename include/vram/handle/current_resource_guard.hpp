@@ -6,7 +6,7 @@
 
 #include <vram/handle/current.hpp>
 
-#include <utility> // move
+#include <utility>
 
 namespace vram {
 

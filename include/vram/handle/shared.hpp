@@ -14,8 +14,8 @@
 #include <vram/handle/core/counted.hpp>
 #include <vram/layer/with.hpp> // pending_layer
 
-#include <cstddef> // size_t
-#include <utility> // move, forward, exchange, swap, as_const, in_place_t
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

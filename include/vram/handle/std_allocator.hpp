@@ -10,9 +10,9 @@
 #include <vram/concepts/sited.hpp>
 #include <vram/handle/core/stored_resource.hpp>
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <type_traits> // true_type, is_empty, remove_reference_t
-#include <utility>     // forward
+#include <utility>
 
 namespace vram {
 

@@ -10,8 +10,8 @@
 #include <vram/history/core/memory_counters.hpp> // memory_counters, name_of_instant
 #include <vram/history/history_record.hpp>
 
-#include <cstdint> // uint64_t, int64_t, uint32_t
-#include <string>  // string
+#include <cstdint>
+#include <string> // string
 
 namespace vram {
 

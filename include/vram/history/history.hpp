@@ -14,12 +14,12 @@
 #include <vram/history/core/number_of_stream.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <bit>     // bit_cast
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t, uintptr_t
-#include <memory>  // shared_ptr, make_shared
-#include <string>  // string
-#include <utility> // move
+#include <bit> // bit_cast
+#include <cstddef>
+#include <cstdint>
+#include <memory> // shared_ptr, make_shared
+#include <string> // string
+#include <utility>
 
 namespace vram {
 

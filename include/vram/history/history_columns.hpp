@@ -8,10 +8,10 @@
 #include <vram/history/core/column_format.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <algorithm>     // min
-#include <bit>           // countr_zero
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uint32_t
+#include <algorithm> // min
+#include <bit>       // countr_zero
+#include <cstddef>
+#include <cstdint>
 #include <string>        // string
 #include <unordered_map> // unordered_map
 

@@ -7,10 +7,10 @@
 
 #include <vram/concepts/observer.hpp> // memory_event_kind
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t, uint16_t, int64_t
-#include <string>  // string
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <string> // string
+#include <vector> // vector
 
 namespace vram {
 

@@ -12,8 +12,8 @@
 #include <memory>  // shared_ptr
 #include <mutex>   // mutex, lock_guard
 #include <string>  // string
-#include <utility> // pair, move
-#include <vector>  // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

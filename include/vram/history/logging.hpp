@@ -19,11 +19,11 @@
 #include <bit>      // bit_cast
 #include <chrono>   // system_clock
 #include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t, uintptr_t
-#include <memory>   // unique_ptr, make_unique
-#include <string>   // string
-#include <utility>  // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr, make_unique
+#include <string> // string
+#include <utility>
 
 namespace vram {
 

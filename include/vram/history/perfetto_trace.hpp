@@ -11,8 +11,8 @@
 #include <vram/history/core/utf8_text.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <cstdint> // uint64_t, int64_t, uint32_t
-#include <string>  // string, to_string
+#include <cstdint>
+#include <string> // string, to_string
 
 namespace vram {
 

@@ -9,17 +9,17 @@
 #include <vram/history/core/column_format.hpp> // column_format, column_reader
 #include <vram/history/history_record.hpp>
 
-#include <cerrno>        // errno
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t
+#include <cerrno> // errno
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>        // FILE
 #include <memory>        // unique_ptr
 #include <string>        // string
 #include <string_view>   // string_view
 #include <system_error>  // generic_category
 #include <unordered_map> // unordered_map
-#include <utility>       // move
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

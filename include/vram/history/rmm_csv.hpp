@@ -9,7 +9,7 @@
 #include <vram/history/core/csv_row.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <cstdint> // uint64_t
+#include <cstdint>
 
 namespace vram {
 

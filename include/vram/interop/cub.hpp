@@ -13,10 +13,10 @@
 
 #include <cuda_runtime_api.h> // cudaError_t
 
-#include <concepts>    // same_as, convertible_to
-#include <cstddef>     // size_t
+#include <concepts> // same_as, convertible_to
+#include <cstddef>
 #include <type_traits> // is_lvalue_reference_v, remove_reference_t
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

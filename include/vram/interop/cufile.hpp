@@ -13,12 +13,12 @@
 #include <fcntl.h>  // open
 #include <unistd.h> // close
 
-#include <cerrno>       // errno
-#include <cstddef>      // size_t, byte
+#include <cerrno> // errno
+#include <cstddef>
 #include <span>         // span
 #include <string>       // string
 #include <system_error> // error_code, generic_category
-#include <utility>      // move
+#include <utility>
 
 namespace vram {
 

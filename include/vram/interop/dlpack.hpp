@@ -14,14 +14,14 @@
 #include <vram/interop/core/dlpack_tensor.hpp> // dlpack_versioned, dlpack_unversioned
 #include <vram/interop/dlpack_error.hpp>
 
-#include <concepts>    // constructible_from
-#include <cstddef>     // size_t, byte
-#include <cstdint>     // int32_t, int64_t, uint8_t, uint16_t
+#include <concepts> // constructible_from
+#include <cstddef>
+#include <cstdint>
 #include <memory>      // make_unique
 #include <span>        // span
 #include <type_traits> // is_const_v
-#include <utility>     // exchange, move
-#include <vector>      // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -16,12 +16,12 @@
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
 
-#include <concepts>    // copyable, derived_from, convertible_to, same_as
-#include <cstddef>     // size_t
+#include <concepts> // copyable, derived_from, convertible_to, same_as
+#include <cstddef>
 #include <cstring>     // strncmp
 #include <new>         // bad_alloc
 #include <type_traits> // conditional_t, remove_cvref_t
-#include <utility>     // move, forward
+#include <utility>
 
 namespace vram {
 

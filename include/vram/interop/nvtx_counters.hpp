@@ -7,10 +7,10 @@
 #include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
 #include <vram/interop/core/nvtx_counter_books.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // int64_t
-#include <memory>  // shared_ptr, make_shared
-#include <string>  // string
+#include <cstddef>
+#include <cstdint>
+#include <memory> // shared_ptr, make_shared
+#include <string> // string
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 #include <vram/interop/core/nvtx_domain.hpp>
 
 #include <type_traits> // is_constructible_v
-#include <utility>     // forward
+#include <utility>
 
 namespace vram {
 

@@ -16,13 +16,13 @@
 #include <vram/handle/core/stored_resource.hpp>
 #include <vram/source/host_platform.hpp>
 
-#include <concepts>        // copy_constructible
-#include <cstddef>         // size_t, ptrdiff_t
+#include <concepts> // copy_constructible
+#include <cstddef>
 #include <limits>          // numeric_limits
 #include <memory_resource> // memory_resource
 #include <new>             // bad_alloc
 #include <type_traits>     // remove_reference_t, remove_cvref_t
-#include <utility>         // forward
+#include <utility>
 
 namespace vram {
 

@@ -13,8 +13,8 @@
 #include <rmm/error.hpp>
 
 #include <concepts> // copyable
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

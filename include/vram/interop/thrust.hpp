@@ -13,11 +13,11 @@
 #include <vram/handle/shared.hpp>
 #include <vram/interop/thrust_allocator.hpp>
 
-#include <algorithm>   // max
-#include <concepts>    // copyable
-#include <cstddef>     // size_t
+#include <algorithm> // max
+#include <concepts>  // copyable
+#include <cstddef>
 #include <type_traits> // true_type
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

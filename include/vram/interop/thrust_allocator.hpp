@@ -18,10 +18,10 @@
 #include <thrust/system/cuda/execution_policy.h>
 #include <thrust/system/cuda/pointer.h>
 
-#include <algorithm>   // max
-#include <cstddef>     // size_t, ptrdiff_t
+#include <algorithm> // max
+#include <cstddef>
 #include <type_traits> // true_type
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

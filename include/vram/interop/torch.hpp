@@ -12,20 +12,20 @@
 #include <vram/concepts/powers.hpp> // trimmable_resource, forgetting_resource
 #include <vram/concepts/resource.hpp>
 
-#include <algorithm>     // find
-#include <array>         // array
-#include <atomic>        // atomic
-#include <concepts>      // same_as
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t
+#include <algorithm> // find
+#include <array>     // array
+#include <atomic>    // atomic
+#include <concepts>  // same_as
+#include <cstddef>
+#include <cstdint>
 #include <functional>    // function
 #include <list>          // list, erase_if
 #include <memory>        // unique_ptr
 #include <mutex>         // mutex, lock_guard
 #include <type_traits>   // invoke_result_t
 #include <unordered_map> // unordered_map
-#include <utility>       // declval, move
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -7,7 +7,7 @@
 #include <vram/base/requirements.hpp>
 
 #include <type_traits> // remove_cvref_t, remove_cv_t
-#include <utility>     // declval
+#include <utility>
 
 namespace vram {
 

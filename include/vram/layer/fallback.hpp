@@ -16,8 +16,8 @@
 #include <vram/layer/with.hpp> // with::layer_of
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

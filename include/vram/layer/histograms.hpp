@@ -7,11 +7,11 @@
 #include <vram/base/core/address_map.hpp>
 #include <vram/base/core/durations.hpp> // nanoseconds, steady_clock
 
-#include <array>   // array
-#include <bit>     // bit_cast, bit_width
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <utility> // swap
+#include <array> // array
+#include <bit>   // bit_cast, bit_width
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

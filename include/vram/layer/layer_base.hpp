@@ -9,8 +9,8 @@
 #include <vram/concepts/observer.hpp>           // observed_resource
 #include <vram/concepts/powers.hpp>             // the powers that are forwarded
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

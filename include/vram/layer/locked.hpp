@@ -13,8 +13,8 @@
 #include <vram/layer/with.hpp> // with::word
 
 #include <concepts> // default_initializable
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

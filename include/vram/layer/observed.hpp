@@ -13,10 +13,10 @@
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/with.hpp> // with::layer_of
 
-#include <concepts>    // default_initializable, same_as
-#include <cstddef>     // size_t
+#include <concepts> // default_initializable, same_as
+#include <cstddef>
 #include <type_traits> // unwrap_reference_t
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

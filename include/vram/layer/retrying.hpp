@@ -17,10 +17,10 @@
 
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <tuple>    // tuple, get
-#include <utility>  // move, index_sequence
+#include <cstddef>
+#include <cstdint>
+#include <tuple> // tuple, get
+#include <utility>
 
 namespace vram {
 

@@ -17,9 +17,9 @@
 #include <vram/layer/with.hpp> // with::word
 
 #include <concepts> // default_initializable
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <utility>  // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

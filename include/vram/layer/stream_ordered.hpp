@@ -22,9 +22,9 @@
 #include <vram/order/core/wait_for_user.hpp>
 
 #include <concepts> // default_initializable, assignable_from
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <utility>  // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

@@ -6,7 +6,7 @@
 
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
-#include <utility> // move
+#include <utility>
 
 namespace vram {
 

@@ -18,8 +18,8 @@
 #include <vram/pool/pool.hpp>
 
 #include <concepts> // default_initializable, assignable_from
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

@@ -9,7 +9,7 @@
 #include <vram/pool/arena_key.hpp>
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

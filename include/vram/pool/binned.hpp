@@ -21,8 +21,8 @@
 #include <vram/pool/core/slab_base.hpp>
 
 #include <concepts> // default_initializable, assignable_from
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

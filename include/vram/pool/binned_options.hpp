@@ -8,7 +8,7 @@
 #include <vram/base/bytes.hpp> // literals
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -6,7 +6,7 @@
 
 #include <vram/concepts/growth.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -7,7 +7,7 @@
 #include <vram/base/bytes.hpp> // literals
 #include <vram/concepts/growth.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

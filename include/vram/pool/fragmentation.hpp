@@ -7,7 +7,7 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

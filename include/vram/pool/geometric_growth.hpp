@@ -9,7 +9,7 @@
 #include <vram/base/contract.hpp> // expects
 #include <vram/concepts/growth.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

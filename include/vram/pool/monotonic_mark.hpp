@@ -7,8 +7,8 @@
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
-#include <atomic>  // atomic
-#include <cstdint> // uint64_t
+#include <atomic> // atomic
+#include <cstdint>
 
 namespace vram {
 

@@ -18,8 +18,8 @@
 #include <vram/pool/pool_options.hpp>
 
 #include <concepts> // default_initializable, assignable_from, same_as
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

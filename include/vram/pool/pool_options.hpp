@@ -8,8 +8,8 @@
 #include <vram/base/contract.hpp> // expects
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
-#include <limits>  // numeric_limits
+#include <cstddef>
+#include <limits> // numeric_limits
 
 namespace vram {
 

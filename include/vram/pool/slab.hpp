@@ -17,8 +17,8 @@
 #include <vram/pool/pool_options.hpp>
 
 #include <concepts> // default_initializable, assignable_from
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 

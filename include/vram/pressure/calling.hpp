@@ -8,7 +8,7 @@
 #include <vram/concepts/retry.hpp>          // retry, failed_attempt
 
 #include <concepts> // predicate
-#include <utility>  // move
+#include <utility>
 
 namespace vram {
 

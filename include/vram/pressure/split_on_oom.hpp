@@ -8,8 +8,8 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/base/out_of_memory.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

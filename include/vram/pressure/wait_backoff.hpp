@@ -8,8 +8,8 @@
 #include <vram/base/core/smaller_of.hpp>
 #include <vram/concepts/retry.hpp> // retry, failed_attempt
 
-#include <thread>  // sleep_for
-#include <utility> // move
+#include <thread> // sleep_for
+#include <utility>
 
 namespace vram {
 

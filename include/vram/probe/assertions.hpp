@@ -34,9 +34,9 @@
 #include <vram/probe/core/checked_scope.hpp> // checked_scope, checked_balance, checked_errors
 #include <vram/probe/survives_oom.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t
-#include <string>  // string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string
 
 /// Fails if more bytes are live at the end of the code block after the macro than at its start.
 #define VRAM_CHECK_NO_LEAK(memory) VRAM_DETAIL_SCOPE(memory, no_leak())

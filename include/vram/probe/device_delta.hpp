@@ -9,7 +9,7 @@
 #include <vram/concepts/powers.hpp>   // device_of_resource
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

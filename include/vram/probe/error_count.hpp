@@ -7,10 +7,10 @@
 #include <vram/base/error.hpp> // error, set_error_sink
 #include <vram/base/error_text.hpp>
 
-#include <atomic>  // atomic
-#include <cstdint> // uint64_t
-#include <cstdio>  // snprintf
-#include <mutex>   // mutex, lock_guard
+#include <atomic> // atomic
+#include <cstdint>
+#include <cstdio> // snprintf
+#include <mutex>  // mutex, lock_guard
 
 namespace vram {
 

@@ -10,9 +10,9 @@
 #include <vram/base/error_text.hpp>
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
-#include <cstddef> // size_t
-#include <string>  // string, to_string
-#include <utility> // move
+#include <cstddef>
+#include <string> // string, to_string
+#include <utility>
 
 namespace vram {
 

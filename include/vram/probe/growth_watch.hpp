@@ -12,9 +12,9 @@
 #include <vram/probe/growth_options.hpp>
 #include <vram/probe/memory_growth.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

@@ -19,13 +19,13 @@
 #include <vram/probe/guarded_options.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t, byte
+#include <cstddef>
 #include <list>     // list
 #include <memory>   // unique_ptr, make_unique
 #include <new>      // bad_alloc
 #include <optional> // optional, nullopt
-#include <utility>  // move
-#include <vector>   // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -8,7 +8,7 @@
 #include <vram/base/error.hpp> // report_error
 #include <vram/probe/memory_delta.hpp>
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 
 namespace vram {

@@ -9,9 +9,9 @@
 #include <vram/concepts/powers.hpp> // measured_resource
 #include <vram/layer/statistics.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

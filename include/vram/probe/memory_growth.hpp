@@ -7,9 +7,9 @@
 #include <vram/probe/core/text_of_site.hpp> // text_of_size
 #include <vram/probe/growth_options.hpp>    // growth_of
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <string>  // string, to_string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string, to_string
 
 namespace vram {
 

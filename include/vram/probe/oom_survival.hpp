@@ -8,9 +8,9 @@
 #include <vram/base/tag.hpp>                // memory_tag
 #include <vram/probe/core/text_of_site.hpp> // text_of_site, text_of_owner, text_of_size
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <string>  // string, to_string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string, to_string
 
 namespace vram {
 

@@ -13,9 +13,9 @@
 #include <vram/probe/core/text_of_time.hpp>
 #include <vram/probe/profile_row.hpp>
 
-#include <cstddef> // size_t
-#include <string>  // string, to_string
-#include <vector>  // vector
+#include <cstddef>
+#include <string> // string, to_string
+#include <vector> // vector
 
 namespace vram {
 

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t
-#include <string>  // string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string
 
 namespace vram {
 

@@ -14,9 +14,9 @@
 #include <vram/probe/core/refusal_plan.hpp>
 
 #include <concepts> // default_initializable, same_as
-#include <cstddef>  // size_t
-#include <memory>   // unique_ptr, make_unique
-#include <utility>  // move
+#include <cstddef>
+#include <memory> // unique_ptr, make_unique
+#include <utility>
 
 namespace vram {
 

@@ -16,11 +16,11 @@
 #include <vram/probe/tracked_block.hpp> // tracked_order
 #include <vram/probe/tracked_owner.hpp>
 
-#include <array>   // array
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <string>  // string, to_string
-#include <utility> // move
+#include <array> // array
+#include <cstddef>
+#include <cstdint>
+#include <string> // string, to_string
+#include <utility>
 
 namespace vram {
 

@@ -14,12 +14,12 @@
 #include <vram/probe/profile.hpp>
 #include <vram/transfer/platform_clock.hpp>
 
-#include <cstddef>         // size_t
-#include <cstdint>         // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <optional>        // optional
 #include <source_location> // source_location
 #include <string_view>     // string_view
-#include <utility>         // exchange, move
+#include <utility>
 
 namespace vram {
 

@@ -10,8 +10,8 @@
 #include <vram/base/error_kind.hpp>     // stream_name
 #include <vram/base/tag.hpp>            // memory_tag
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

@@ -7,8 +7,8 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/tag.hpp> // memory_tag
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

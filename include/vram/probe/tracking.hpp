@@ -22,12 +22,12 @@
 #include <vram/probe/tracking_options.hpp>
 
 #include <concepts> // default_initializable, same_as
-#include <cstddef>  // size_t
-#include <memory>   // unique_ptr, make_unique
-#include <new>      // bad_alloc
-#include <string>   // string
-#include <utility>  // move
-#include <vector>   // vector
+#include <cstddef>
+#include <memory> // unique_ptr, make_unique
+#include <new>    // bad_alloc
+#include <string> // string
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

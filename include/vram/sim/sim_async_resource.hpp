@@ -18,7 +18,7 @@
 #include <vram/sim/sim_error.hpp> // report_sim_error
 #include <vram/sim/sim_platform.hpp>
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <vector>          // vector

@@ -9,13 +9,13 @@
 #include <vram/sim/machine/expect_disjoint.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
-#include <cstddef>         // size_t, byte
-#include <cstdint>         // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring>         // memset
 #include <source_location> // source_location
 #include <span>            // span
-#include <utility>         // move
-#include <vector>          // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

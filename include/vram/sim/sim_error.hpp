@@ -7,7 +7,7 @@
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp> // report_error
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 #include <string>          // string
 #include <system_error>    // system_error, error_category

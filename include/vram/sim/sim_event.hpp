@@ -9,7 +9,7 @@
 #include <vram/sim/sim_stream_view.hpp>
 
 #include <source_location> // source_location
-#include <utility>         // swap, exchange
+#include <utility>
 
 namespace vram {
 

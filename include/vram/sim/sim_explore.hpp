@@ -6,12 +6,12 @@
 
 #include <vram/sim/sim_node.hpp>
 
-#include <cstdint>   // uint64_t
+#include <cstdint>
 #include <cstdio>    // fprintf
 #include <exception> // exception
 #include <string>    // string, to_string, stoul
-#include <utility>   // move
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -9,14 +9,14 @@
 #include <vram/sim/sim_error.hpp>           // sim_status
 #include <vram/sim/sim_time.hpp>
 
-#include <atomic>     // atomic
-#include <cstddef>    // size_t
-#include <cstdint>    // uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <functional> // function
 #include <mutex>      // mutex, lock_guard
 #include <optional>   // optional
-#include <utility>    // move
-#include <vector>     // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -6,9 +6,9 @@
 
 #include <vram/sim/sim_time.hpp>
 
-#include <array>   // array
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <array> // array
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

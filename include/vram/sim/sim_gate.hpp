@@ -11,12 +11,12 @@
 
 #include <algorithm> // find, max
 #include <chrono>    // nanoseconds, milliseconds
-#include <cstdint>   // uint32_t, uint64_t, uintptr_t
-#include <memory>    // shared_ptr, make_shared
-#include <mutex>     // unique_lock
-#include <optional>  // optional
-#include <utility>   // exchange, move, swap
-#include <vector>    // vector
+#include <cstdint>
+#include <memory>   // shared_ptr, make_shared
+#include <mutex>    // unique_lock
+#include <optional> // optional
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

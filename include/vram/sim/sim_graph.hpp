@@ -7,13 +7,13 @@
 #include <vram/sim/machine/sim_graph_launch.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
-#include <algorithm>       // min
-#include <cstddef>         // size_t
+#include <algorithm> // min
+#include <cstddef>
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <thread>          // this_thread
-#include <utility>         // move
-#include <vector>          // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

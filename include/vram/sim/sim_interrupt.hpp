@@ -7,9 +7,9 @@
 #include <vram/base/contract.hpp>                 // expects
 #include <vram/sim/machine/sim_resource_call.hpp> // sim_program_call
 
-#include <cstdint>    // uint64_t
+#include <cstdint>
 #include <functional> // function
-#include <utility>    // exchange, move
+#include <utility>
 
 namespace vram {
 

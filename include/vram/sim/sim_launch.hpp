@@ -9,15 +9,15 @@
 #include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <functional>      // function
 #include <memory>          // make_shared, shared_ptr
 #include <source_location> // source_location
 #include <span>            // span
 #include <string_view>     // string_view
 #include <type_traits>     // is_void_v
-#include <utility>         // forward
-#include <vector>          // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

@@ -8,16 +8,16 @@
 #include <vram/sim/machine/sim_queue.hpp>
 #include <vram/sim/machine/sim_wait.hpp>
 
-#include <algorithm>       // max
-#include <atomic>          // atomic
-#include <cstddef>         // size_t
+#include <algorithm> // max
+#include <atomic>    // atomic
+#include <cstddef>
 #include <functional>      // function
 #include <mutex>           // mutex, lock_guard
 #include <source_location> // source_location
 #include <string>          // string, to_string
 #include <string_view>     // string_view
-#include <utility>         // move
-#include <vector>          // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 

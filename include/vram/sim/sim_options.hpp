@@ -7,9 +7,9 @@
 #include <vram/base/bytes.hpp> // size literals
 #include <vram/sim/sim_time.hpp>
 
-#include <concepts>         // convertible_to
-#include <cstddef>          // size_t
-#include <cstdint>          // uint64_t, int64_t
+#include <concepts> // convertible_to
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list> // initializer_list
 #include <vector>           // vector
 

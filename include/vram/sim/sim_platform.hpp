@@ -27,12 +27,12 @@
 #include <vram/sim/sim_thread.hpp>
 #include <vram/sim/sim_wait_value.hpp> // detail::enqueue_word
 
-#include <cstddef>         // size_t, byte
-#include <cstdint>         // uint64_t, uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <optional>        // optional, nullopt
 #include <source_location> // source_location
 #include <span>            // span
-#include <utility>         // exchange
+#include <utility>
 
 namespace vram {
 

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <span>    // span
+#include <cstddef>
+#include <cstdint>
+#include <span> // span
 
 namespace vram {
 

@@ -6,15 +6,15 @@
 
 #include <vram/sim/sim_time.hpp>
 
-#include <atomic>          // atomic
-#include <cstddef>         // size_t
-#include <cstdint>         // uint32_t, uint64_t, uintptr_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <exception>       // exception
 #include <iterator>        // size
 #include <source_location> // source_location
 #include <string>          // string, to_string
 #include <string_view>     // string_view
-#include <utility>         // move
+#include <utility>
 
 namespace vram {
 

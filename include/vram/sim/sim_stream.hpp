@@ -12,7 +12,7 @@
 #include <source_location> // source_location
 #include <string>          // string
 #include <string_view>     // string_view
-#include <utility>         // exchange, move
+#include <utility>
 
 namespace vram {
 

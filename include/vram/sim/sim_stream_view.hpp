@@ -9,8 +9,8 @@
 #include <vram/sim/sim_device.hpp>
 #include <vram/sim/sim_interrupt.hpp>
 
-#include <concepts>        // derived_from
-#include <cstdint>         // uint64_t
+#include <concepts> // derived_from
+#include <cstdint>
 #include <source_location> // source_location
 
 namespace vram {

@@ -13,7 +13,7 @@
 #include <exception> // exception
 #include <string>    // string
 #include <thread>    // thread
-#include <utility>   // forward, move, swap
+#include <utility>
 
 namespace vram {
 

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <chrono>  // nanoseconds
-#include <cstddef> // size_t
-#include <cstdint> // int64_t
+#include <chrono> // nanoseconds
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

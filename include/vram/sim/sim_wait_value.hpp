@@ -8,7 +8,7 @@
 #include <vram/base/error_kind.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
-#include <cstdint>         // uint32_t, uintptr_t
+#include <cstdint>
 #include <memory>          // make_shared
 #include <mutex>           // unique_lock
 #include <source_location> // source_location

@@ -7,8 +7,8 @@
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/pitched_copy.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcpy, memset
 
 namespace vram {

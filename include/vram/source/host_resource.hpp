@@ -10,9 +10,9 @@
 #include <vram/concepts/powers.hpp> // the concepts that the proofs below check
 #include <vram/source/host_platform.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <limits>  // numeric_limits
-#include <new>     // operator new, align_val_t, nothrow
+#include <cstddef>
+#include <limits> // numeric_limits
+#include <new>    // operator new, align_val_t, nothrow
 
 namespace vram {
 

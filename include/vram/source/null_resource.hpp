@@ -13,7 +13,7 @@
 #include <vram/concepts/powers.hpp> // the concepts that the proofs below check
 #include <vram/source/host_platform.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

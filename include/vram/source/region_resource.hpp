@@ -16,9 +16,9 @@
 #include <vram/concepts/powers.hpp> // the concepts that the proofs below check
 #include <vram/source/host_platform.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

@@ -6,7 +6,7 @@
 
 #include <vram/base/bytes.hpp> // size literals
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

@@ -18,9 +18,9 @@
 #include <vram/source/core/virtual_span.hpp>
 #include <vram/source/virtual_options.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 

@@ -8,9 +8,9 @@
 #include <vram/concepts/batched_copies.hpp>
 #include <vram/staging/staging_result.hpp>
 
-#include <cstddef> // size_t
-#include <span>    // span
-#include <vector>  // vector
+#include <cstddef>
+#include <span>   // span
+#include <vector> // vector
 
 namespace vram {
 

@@ -11,11 +11,11 @@
 #include <vram/staging/core/host_end.hpp> // host_end, readable_at, fills_device
 #include <vram/staging/core/staging_core.hpp>
 
-#include <concepts>    // default_initializable
-#include <cstddef>     // size_t, byte
+#include <concepts> // default_initializable
+#include <cstddef>
 #include <span>        // span, as_bytes
 #include <type_traits> // is_trivially_copyable_v
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

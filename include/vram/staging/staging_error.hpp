@@ -8,12 +8,12 @@
 #include <vram/base/core/what_text.hpp> // what_text, what_of
 #include <vram/staging/transfer_path.hpp>
 
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>    // snprintf
 #include <exception> // exception, exception_ptr, rethrow_exception
 #include <string>    // string, to_string
-#include <utility>   // move
+#include <utility>
 
 namespace vram {
 

@@ -7,8 +7,8 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <thread>  // hardware_concurrency
+#include <cstddef>
+#include <thread> // hardware_concurrency
 
 namespace vram {
 

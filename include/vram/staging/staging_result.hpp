@@ -6,7 +6,7 @@
 
 #include <vram/staging/transfer_path.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 
@@ -14,7 +14,7 @@ namespace vram {
 /// only enqueued the copies, and so has an upload of few bytes (`direct_small`); other calls return
 /// after the copy.
 ///
-///     staging_result const r = stage.upload(stream, to, from); // r.path, r.reason()
+///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
     /// Number of bytes that were copied; after `copy_batch::run`, of all copies that were enqueued.
     std::size_t bytes = 0;

@@ -9,11 +9,11 @@
 #include <vram/transfer/core/slot_ring.hpp>
 #include <vram/transfer/loader_error.hpp>
 
-#include <cstddef>     // size_t, byte
+#include <cstddef>
 #include <memory>      // shared_ptr
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v
-#include <utility>     // exchange, move
+#include <utility>
 
 namespace vram {
 

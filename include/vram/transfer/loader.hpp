@@ -16,12 +16,12 @@
 #include <vram/transfer/core/referred_range.hpp>
 #include <vram/transfer/loader_options.hpp>
 
-#include <concepts>    // default_initializable
-#include <cstddef>     // ptrdiff_t
+#include <concepts> // default_initializable
+#include <cstddef>
 #include <memory>      // shared_ptr
 #include <optional>    // optional
 #include <type_traits> // conditional_t, is_reference_v, remove_cvref_t
-#include <utility>     // move, exchange
+#include <utility>
 
 namespace vram {
 

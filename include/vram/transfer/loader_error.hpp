@@ -8,11 +8,11 @@
 #include <vram/base/core/what_text.hpp> // what_text, what_of
 #include <vram/transfer/slot_states.hpp>
 
-#include <cstddef>      // size_t
+#include <cstddef>
 #include <exception>    // exception, exception_ptr, rethrow_exception
 #include <string>       // string, to_string
 #include <system_error> // generic_category
-#include <utility>      // move
+#include <utility>
 
 namespace vram {
 

@@ -7,8 +7,8 @@
 #include <vram/base/align.hpp>          // unsatisfiable
 #include <vram/base/core/durations.hpp> // nanoseconds
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 

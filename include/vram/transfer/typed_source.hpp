@@ -6,13 +6,13 @@
 
 #include <vram/transfer/core/batch_source.hpp> // batch_count
 
-#include <concepts>    // invocable
-#include <cstddef>     // size_t, ptrdiff_t, byte
+#include <concepts> // invocable
+#include <cstddef>
 #include <limits>      // numeric_limits
 #include <span>        // span
 #include <stop_token>  // stop_token
 #include <type_traits> // is_trivially_copyable_v, is_signed_v, conditional_t
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 

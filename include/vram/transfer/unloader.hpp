@@ -13,12 +13,12 @@
 #include <vram/transfer/core/unloader_core.hpp>
 #include <vram/transfer/unloader_options.hpp>
 
-#include <concepts>    // default_initializable, invocable
-#include <cstddef>     // size_t, byte
+#include <concepts> // default_initializable, invocable
+#include <cstddef>
 #include <memory>      // shared_ptr
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v, is_reference_v, is_void_v, ...
-#include <utility>     // move, exchange
+#include <utility>
 
 namespace vram {
 

@@ -6,7 +6,7 @@
 
 #include <vram/base/align.hpp> // unsatisfiable
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 

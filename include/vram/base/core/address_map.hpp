@@ -6,9 +6,9 @@
 
 #include <vram/base/core/hash_cells.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <vram/base/core/process_fence.hpp>
 #include <vram/base/error.hpp> // locks_held, report_stored_errors
 
-#include <atomic>  // atomic
-#include <mutex>   // mutex, lock_guard
-#include <utility> // exchange
+#include <atomic> // atomic
+#include <mutex>  // mutex, lock_guard
+#include <utility>
 
 #if __has_include(<sched.h>)
 #include <sched.h> // sched_yield: <thread> would cost a third more to include

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint8_t, uint64_t, uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcpy
 
 #if defined __x86_64__ && defined __linux__ && __has_include(<unwind.h>)

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
+#include <atomic> // atomic
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -6,11 +6,11 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memset
 #include <new>     // operator new
-#include <utility> // exchange, move
+#include <utility>
 
 namespace vram {
 namespace detail {

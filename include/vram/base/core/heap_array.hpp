@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <new>     // placement new
-#include <utility> // move, exchange, forward
+#include <cstddef>
+#include <new> // placement new
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -6,8 +6,8 @@
 
 #include <vram/base/error.hpp> // count_lock, uncount_lock, report_stored_errors
 
-#include <mutex>   // mutex
-#include <utility> // exchange
+#include <mutex> // mutex
+#include <utility>
 
 namespace vram {
 namespace detail {

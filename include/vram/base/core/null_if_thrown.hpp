@@ -7,7 +7,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/report_caught.hpp>
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <new>             // bad_alloc
 #include <source_location> // source_location
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `range_concepts` declares the concepts of `std::ranges`, such as `std::ranges::contiguous_range`,
-/// the tags of iterators, and `std::default_sentinel_t`.
+/// `range_concepts` declares the concepts of `std::ranges`, such as `contiguous_range`, the tags of
+/// iterators, and `std::default_sentinel_t`.
 
 #include <vram/base/requirements.hpp>
 

@@ -6,9 +6,9 @@
 
 #include <vram/base/core/frame_rule.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcmp, memcpy
 #include <mutex>   // mutex, lock_guard
 #include <new>     // operator new, nothrow

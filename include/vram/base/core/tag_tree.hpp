@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint32_t, uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcmp, memcpy, strlen
 #include <mutex>   // mutex, lock_guard
 #include <new>     // operator new, nothrow

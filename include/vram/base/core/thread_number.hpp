@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <bit>     // countr_one
-#include <cstdint> // uint64_t
+#include <atomic> // atomic
+#include <bit>    // countr_one
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -6,9 +6,9 @@
 
 #include <vram/base/core/thread_number.hpp>
 
-#include <atomic>  // atomic
-#include <bit>     // countr_zero
-#include <cstdint> // uint32_t
+#include <atomic> // atomic
+#include <bit>    // countr_zero
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -7,8 +7,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <string_view> // string_view
 
 namespace vram {

@@ -6,8 +6,8 @@
 
 #include <vram/base/tag.hpp> // current_tag, tagged
 
-#include <thread>  // thread
-#include <utility> // forward, move
+#include <thread> // thread
+#include <utility>
 
 namespace vram {
 namespace detail {

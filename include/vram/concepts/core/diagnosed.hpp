@@ -7,8 +7,8 @@
 #include <vram/concepts/platform_of.hpp>
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
-#include <concepts>    // same_as, convertible_to
-#include <cstddef>     // size_t
+#include <concepts> // same_as, convertible_to
+#include <cstddef>
 #include <type_traits> // is_pointer_v, is_arithmetic_v, remove_cvref_t
 
 namespace vram {

@@ -7,7 +7,7 @@
 #include <vram/base/error_kind.hpp> // stream_name
 #include <vram/concepts/core/is_default_stream.hpp>
 
-#include <cstdint> // uintptr_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

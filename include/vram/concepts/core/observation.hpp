@@ -6,10 +6,10 @@
 
 #include <vram/concepts/observer.hpp> // memory_event, observing_platform, observed_resource, ...
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <new>         // bad_alloc
 #include <type_traits> // remove_reference_t
-#include <utility>     // declval, exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

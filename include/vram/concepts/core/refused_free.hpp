@@ -7,7 +7,7 @@
 #include <vram/base/error.hpp> // error, error_kind
 #include <vram/concepts/core/name_of_stream.hpp>
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 
 namespace vram {

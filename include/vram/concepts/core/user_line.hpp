@@ -7,8 +7,8 @@
 #include <vram/base/call_site.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -9,8 +9,8 @@
 
 #include <cuda_runtime_api.h> // cudaMemcpyBatchAsync
 
-#include <cstddef> // size_t
-#include <span>    // span
+#include <cstddef>
+#include <span> // span
 
 namespace vram {
 namespace detail {

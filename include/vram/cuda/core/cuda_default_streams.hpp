@@ -10,9 +10,9 @@
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamLegacy, cudaStreamPerThread
 
-#include <atomic>   // atomic
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <optional> // optional
 
 namespace vram {

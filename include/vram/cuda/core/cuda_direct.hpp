@@ -14,9 +14,9 @@
 #include <vram/cuda/core/over_aligned.hpp>
 #include <vram/cuda/cuda_platform.hpp>
 
-#include <atomic>  // atomic_ref
-#include <cstddef> // size_t
-#include <new>     // nothrow
+#include <atomic> // atomic_ref
+#include <cstddef>
+#include <new> // nothrow
 
 namespace vram {
 namespace detail {

@@ -12,10 +12,10 @@
 #include <vram/cuda/cuda_platform.hpp>
 #include <vram/order/core/record_behind.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

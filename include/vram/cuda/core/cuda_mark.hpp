@@ -10,8 +10,8 @@
 
 #include <cuda.h> // cuStreamWriteValue32: its type alone
 
-#include <atomic>  // atomic
-#include <cstdint> // uint32_t, uintptr_t
+#include <atomic> // atomic
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -16,7 +16,7 @@
 #include <unistd.h>      // syscall
 #endif
 
-#include <cstdint> // uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

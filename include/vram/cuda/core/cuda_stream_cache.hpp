@@ -8,8 +8,8 @@
 
 #include <cuda_runtime_api.h> // cudaStream_t
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

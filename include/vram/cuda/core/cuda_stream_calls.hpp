@@ -9,7 +9,7 @@
 #include <cuda.h>             // cuStreamQuery and the others: their types alone
 #include <cuda_runtime_api.h> // cudaStreamQuery and the others
 
-#include <cstdint> // uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

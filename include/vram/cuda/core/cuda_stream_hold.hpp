@@ -11,10 +11,10 @@
 
 #include <cuda_runtime_api.h> // cudaStreamDestroy
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, swap
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -14,9 +14,9 @@
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
 
-#include <atomic>   // atomic
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t, uintptr_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <mutex>    // mutex, scoped_lock
 #include <optional> // optional
 

@@ -14,9 +14,9 @@
 
 #include <cuda.h> // CUmemGenericAllocationHandle
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <new>     // nothrow
+#include <cstddef>
+#include <cstdint>
+#include <new> // nothrow
 
 namespace vram {
 namespace detail {

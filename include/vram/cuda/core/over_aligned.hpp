@@ -9,10 +9,10 @@
 #include <vram/base/core/address_map.hpp>
 #include <vram/base/error.hpp> // report_error
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <mutex>   // mutex, scoped_lock
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <mutex> // mutex, scoped_lock
 
 namespace vram {
 namespace detail {

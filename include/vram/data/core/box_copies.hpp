@@ -6,7 +6,7 @@
 
 #include <vram/concepts/pitched_copy.hpp>
 
-#include <cstddef> // size_t, byte
+#include <cstddef>
 #include <cstring> // memcpy
 
 namespace vram {

@@ -8,8 +8,8 @@
 
 #if __has_include(<unistd.h>)
 
-#include <cerrno>      // errno
-#include <cstddef>     // size_t
+#include <cerrno> // errno
+#include <cstddef>
 #include <fcntl.h>     // open, O_*
 #include <limits>      // numeric_limits
 #include <sys/stat.h>  // fstat

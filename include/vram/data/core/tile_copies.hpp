@@ -7,7 +7,7 @@
 #include <vram/data/core/box_copies.hpp>
 #include <vram/data/tiles.hpp> // tiles, tile_box
 
-#include <cstddef> // size_t, ptrdiff_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <utility> // forward, in_place_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -10,7 +10,7 @@
 #include <vram/handle/core/resource_calls.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <optional>    // optional
 #include <string_view> // string_view
 

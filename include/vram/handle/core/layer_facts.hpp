@@ -10,9 +10,9 @@
 #include <vram/layer/layer_base.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <concepts>    // same_as
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
+#include <concepts> // same_as
+#include <cstddef>
+#include <cstdint>
 #include <optional>    // optional
 #include <string_view> // string_view
 #include <type_traits> // remove_cvref_t

@@ -14,8 +14,8 @@
 #include <vram/handle/core/layer_facts.hpp> // layer_visitor, visit_layers
 #include <vram/pool/free_pieces.hpp>
 
-#include <concepts>    // same_as
-#include <cstddef>     // size_t
+#include <concepts> // same_as
+#include <cstddef>
 #include <string_view> // string_view
 
 namespace vram {

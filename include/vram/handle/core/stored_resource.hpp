@@ -9,7 +9,7 @@
 #include <vram/concepts/resource.hpp>           // synchronous_resource
 
 #include <type_traits> // remove_reference_t
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 namespace detail {

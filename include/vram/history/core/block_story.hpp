@@ -9,16 +9,16 @@
 #include <vram/history/core/story_step.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <algorithm>     // max, min, rotate, sort
-#include <cstddef>       // size_t, ptrdiff_t
-#include <cstdint>       // uint64_t, uint32_t
+#include <algorithm> // max, min, rotate, sort
+#include <cstddef>
+#include <cstdint>
 #include <iterator>      // prev
 #include <map>           // map
 #include <numeric>       // iota
 #include <unordered_map> // unordered_map
 #include <unordered_set> // unordered_set
-#include <utility>       // pair
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

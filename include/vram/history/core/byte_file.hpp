@@ -6,20 +6,20 @@
 
 #include <vram/data/file_error.hpp>
 
-#include <atomic>       // atomic
-#include <cerrno>       // errno
-#include <charconv>     // to_chars
-#include <concepts>     // integral
-#include <cstddef>      // size_t
-#include <cstdint>      // uint64_t, uint8_t
+#include <atomic>   // atomic
+#include <cerrno>   // errno
+#include <charconv> // to_chars
+#include <concepts> // integral
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>       // FILE
 #include <cstring>      // memcpy
 #include <string>       // string
 #include <string_view>  // string_view
 #include <system_error> // generic_category
 #include <unistd.h>     // getpid
-#include <utility>      // move
-#include <vector>       // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -6,8 +6,8 @@
 
 #include <vram/data/file_error.hpp>
 
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t, int64_t
+#include <cstddef>
+#include <cstdint>
 #include <string>      // string
 #include <string_view> // string_view
 

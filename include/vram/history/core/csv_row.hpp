@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <charconv>    // to_chars
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t, int64_t
+#include <charconv> // to_chars
+#include <cstddef>
+#include <cstdint>
 #include <string_view> // string_view
 
 namespace vram {

@@ -8,12 +8,12 @@
 
 #include <algorithm> // clamp, max
 #include <atomic>    // atomic
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t, uint32_t
-#include <memory>    // unique_ptr
-#include <mutex>     // mutex, lock_guard
-#include <new>       // nothrow
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr
+#include <mutex>  // mutex, lock_guard
+#include <new>    // nothrow
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

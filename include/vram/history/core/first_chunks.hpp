@@ -8,12 +8,12 @@
 #include <vram/history/history_record.hpp> // history_record, history_record::chunk
 
 #include <algorithm> // sort
-#include <cstddef>   // size_t
-#include <cstdint>   // uint32_t, uint64_t
-#include <iterator>  // prev
-#include <map>       // map
-#include <utility>   // pair
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <iterator> // prev
+#include <map>      // map
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -15,18 +15,18 @@
 #include <vram/history/history_record.hpp>
 #include <vram/probe/core/tick_clock.hpp>
 
-#include <algorithm>     // sort
-#include <atomic>        // atomic
-#include <bit>           // bit_cast
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uintptr_t
+#include <algorithm> // sort
+#include <atomic>    // atomic
+#include <bit>       // bit_cast
+#include <cstddef>
+#include <cstdint>
 #include <map>           // map
 #include <set>           // set
 #include <string>        // string
 #include <type_traits>   // is_trivially_copyable_v
 #include <unordered_map> // unordered_map
-#include <utility>       // pair, move
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

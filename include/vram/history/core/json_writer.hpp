@@ -7,8 +7,8 @@
 #include <vram/history/core/byte_file.hpp>
 #include <vram/history/core/utf8_text.hpp> // utf8_length
 
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <string_view> // string_view
 
 namespace vram {

@@ -8,11 +8,11 @@
 #include <vram/base/core/report_caught.hpp>
 #include <vram/data/file_error.hpp>
 
-#include <algorithm>    // min
-#include <atomic>       // atomic
-#include <cerrno>       // errno
-#include <cstddef>      // size_t
-#include <cstdint>      // uint64_t
+#include <algorithm> // min
+#include <atomic>    // atomic
+#include <cerrno>    // errno
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>       // rename
 #include <cstring>      // memcpy, memset
 #include <fcntl.h>      // open, posix_fallocate
@@ -24,7 +24,7 @@
 #include <sys/types.h>  // off_t
 #include <system_error> // generic_category
 #include <unistd.h>     // close, ftruncate
-#include <utility>      // move
+#include <utility>
 
 namespace vram {
 namespace detail {

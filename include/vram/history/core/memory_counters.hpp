@@ -7,9 +7,9 @@
 #include <vram/history/core/block_story.hpp> // block_story, story_step
 #include <vram/history/history_record.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

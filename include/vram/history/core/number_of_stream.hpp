@@ -6,7 +6,7 @@
 
 #include <vram/concepts/platform_of.hpp>
 
-#include <cstdint> // uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

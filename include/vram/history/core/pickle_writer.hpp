@@ -7,8 +7,8 @@
 #include <vram/history/core/byte_file.hpp>
 #include <vram/history/core/utf8_text.hpp>
 
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uint32_t
+#include <cstddef>
+#include <cstdint>
 #include <string>        // string
 #include <string_view>   // string_view
 #include <unordered_map> // unordered_map

@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstdint>     // uint64_t
+#include <cstdint>
 #include <string>      // string
 #include <string_view> // string_view
 

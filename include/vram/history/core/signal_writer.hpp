@@ -16,8 +16,8 @@
 #include <system_error> // system_error
 #include <time.h>       // nanosleep
 #include <unistd.h>     // getpid
-#include <utility>      // pair, move
-#include <vector>       // vector
+#include <utility>
+#include <vector> // vector
 
 #include <atomic> // atomic
 

@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstdint> // uint32_t, uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

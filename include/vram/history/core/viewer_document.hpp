@@ -9,9 +9,9 @@
 #include <vram/history/core/block_story.hpp>
 #include <vram/history/history_record.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t, int64_t
-#include <string>  // string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string
 
 namespace vram {
 namespace detail {

@@ -7,10 +7,10 @@
 #include <vram/base/core/address_map.hpp> // address_map, shard_of_64
 #include <vram/probe/core/brief_lock.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // int64_t, uint64_t, uintptr_t
-#include <new>     // bad_alloc
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <new> // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

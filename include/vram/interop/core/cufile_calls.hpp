@@ -11,7 +11,7 @@
 #include <dlfcn.h>     // dlopen, dlsym
 #include <sys/types.h> // off_t, ssize_t
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -12,11 +12,11 @@
 #include <vram/interop/core/dlpack_tensor.hpp>
 
 #include <algorithm> // find
-#include <cstddef>   // size_t, byte
-#include <cstdint>   // int32_t, int64_t, uint64_t
-#include <optional>  // optional
-#include <utility>   // move
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <optional> // optional
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -7,10 +7,10 @@
 
 #include <vram/concepts/property.hpp> // is_named
 
-#include <complex>     // complex
-#include <concepts>    // integral, floating_point, same_as
-#include <cstddef>     // size_t, byte
-#include <cstdint>     // int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+#include <complex>  // complex
+#include <concepts> // integral, floating_point, same_as
+#include <cstddef>
+#include <cstdint>
 #include <string>      // string, to_string
 #include <type_traits> // is_signed_v, remove_cv_t
 

@@ -7,9 +7,9 @@
 #include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
 #include <vram/base/core/thread_shards.hpp>
 
-#include <atomic>  // atomic
-#include <cstdint> // int64_t
-#include <mutex>   // mutex, lock_guard, unique_lock
+#include <atomic> // atomic
+#include <cstdint>
+#include <mutex> // mutex, lock_guard, unique_lock
 
 namespace vram {
 namespace detail {

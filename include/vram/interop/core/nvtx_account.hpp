@@ -7,10 +7,10 @@
 #include <vram/interop/core/live_bytes.hpp>
 #include <vram/interop/core/nvtx_counter_group.hpp>
 
-#include <atomic>  // atomic
-#include <cstdint> // int64_t
-#include <string>  // string
-#include <utility> // move
+#include <atomic> // atomic
+#include <cstdint>
+#include <string> // string
+#include <utility>
 
 namespace vram {
 namespace detail {

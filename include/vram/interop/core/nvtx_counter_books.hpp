@@ -12,9 +12,9 @@
 #include <vram/interop/core/nvtx_account.hpp>
 #include <vram/interop/core/nvtx_domain.hpp>
 
-#include <atomic>   // atomic
-#include <cstddef>  // size_t
-#include <cstdint>  // int64_t, uint32_t, uintptr_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <cstring>  // strcmp
 #include <iterator> // prev
 #include <map>      // map

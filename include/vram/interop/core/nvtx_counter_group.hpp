@@ -12,14 +12,14 @@
 #include <nvtx3/nvToolsExtCounters.h>          // nvtxCounterRegister, nvtxCounterSample
 #include <nvtx3/nvToolsExtSemanticsCounters.h> // nvtxSemanticsCounter_t
 
-#include <atomic>   // atomic
-#include <cstddef>  // offsetof
-#include <cstdint>  // int64_t, uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <iterator> // size
 #include <memory>   // make_unique
 #include <mutex>    // lock_guard
 #include <string>   // string
-#include <utility>  // move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -11,9 +11,9 @@
 #endif
 #include <nvtx3/nvToolsExtMem.h> // nvtxMemHeapRegister, nvtxMemRegionsRegister, ...
 
-#include <cstddef> // size_t
-#include <cstdint> // intptr_t
-#include <mutex>   // lock_guard
+#include <cstddef>
+#include <cstdint>
+#include <mutex> // lock_guard
 
 namespace vram {
 namespace detail {

@@ -9,12 +9,12 @@
 #include <vram/concepts/observer.hpp>         // memory_event, memory_event_kind
 #include <vram/interop/core/nvtx_regions.hpp> // nvtx_regions, same_name
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uintptr_t
-#include <mutex>   // mutex, lock_guard
-#include <new>     // bad_alloc
-#include <vector>  // vector
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <mutex>  // mutex, lock_guard
+#include <new>    // bad_alloc
+#include <vector> // vector
 
 namespace vram {
 namespace detail {
@@ -140,8 +140,8 @@ private:
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Erases the removed chunks from `inner_` (the chunks that lie in a heap). The name does not
-        // identify the resource: if two resources with this name have chunks in the range, the
+        // Erases the removed chunks from `inner_` (the chunks that lie in a heap). The name does
+        // not identify the resource: if two resources with this name have chunks in the range, the
         // upper one, which added its chunks last, removes them first. So the last match is one of
         // its chunks, and only chunks of that resource are erased.
         void const* owner = nullptr;

@@ -9,11 +9,11 @@
 #include <vram/interop/core/overlapping.hpp> // end_of, for_overlapping
 
 #include <algorithm> // max, min
-#include <cstdint>   // uintptr_t
-#include <cstring>   // strcmp
-#include <iterator>  // prev
-#include <map>       // map
-#include <new>       // bad_alloc
+#include <cstdint>
+#include <cstring>  // strcmp
+#include <iterator> // prev
+#include <map>      // map
+#include <new>      // bad_alloc
 
 namespace vram {
 namespace detail {

@@ -6,11 +6,11 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstdint>     // uintptr_t
+#include <cstdint>
 #include <iterator>    // prev
 #include <map>         // map
 #include <type_traits> // is_same_v
-#include <utility>     // pair
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,12 +8,12 @@
 #include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
 #include <vram/base/core/thread_shards.hpp>
 
-#include <atomic>   // atomic
-#include <cstddef>  // size_t, ptrdiff_t
-#include <cstdint>  // uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <new>      // nothrow
 #include <optional> // optional
-#include <utility>  // exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,7 +8,7 @@
 
 #include <memory>      // addressof
 #include <type_traits> // is_same_v, remove_reference_t
-#include <utility>     // forward
+#include <utility>
 
 namespace vram {
 namespace detail {

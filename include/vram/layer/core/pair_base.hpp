@@ -13,10 +13,10 @@
 #include <vram/concepts/property.hpp>           // property_set
 #include <vram/layer/core/observer_pair.hpp>
 
-#include <concepts>    // same_as
-#include <cstddef>     // size_t
+#include <concepts> // same_as
+#include <cstddef>
 #include <type_traits> // conditional_t
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,8 +8,8 @@
 #include <vram/base/core/biased_lock.hpp>
 #include <vram/layer/core/count_shards.hpp> // count_shards, late_count_shards
 
-#include <cstddef>     // size_t, ptrdiff_t
-#include <cstdint>     // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <type_traits> // conditional_t, is_same_v
 #include <vector>      // vector
 

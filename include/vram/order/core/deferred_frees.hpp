@@ -23,12 +23,12 @@
 #include <vram/order/core/meeting_of.hpp>
 #include <vram/order/core/waiting_frees.hpp>
 
-#include <atomic>    // atomic
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <exception> // exception_ptr
 #include <new>       // bad_alloc
-#include <utility>   // exchange, move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,9 +8,9 @@
 
 #include <vram/base/call_site.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

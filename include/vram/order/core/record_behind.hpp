@@ -9,7 +9,7 @@
 #include <vram/concepts/core/stream_standing.hpp> // standing_of
 
 #include <concepts> // same_as
-#include <cstdint>  // uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

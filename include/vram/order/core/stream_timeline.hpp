@@ -18,9 +18,9 @@
 #include <vram/order/core/recorded_events.hpp>
 #include <vram/order/core/tag.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

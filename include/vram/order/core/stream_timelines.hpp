@@ -15,9 +15,9 @@
 #include <vram/order/core/timeline_table.hpp>
 #include <vram/order/core/try_wait.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,8 +7,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

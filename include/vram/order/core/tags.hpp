@@ -6,8 +6,8 @@
 
 #include <vram/order/core/tag.hpp>
 
-#include <cstddef>          // size_t
-#include <cstdint>          // uintptr_t, uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list> // initializer_list
 
 namespace vram {

@@ -12,10 +12,10 @@
 #include <vram/order/core/stream_key.hpp>
 #include <vram/order/core/stream_timeline.hpp>
 
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <optional> // optional
-#include <utility>  // exchange, move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -14,10 +14,10 @@
 #include <vram/order/core/stream_timelines.hpp>
 #include <vram/order/core/wait_or_report.hpp>
 
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <exception> // exception_ptr
-#include <utility>   // exchange, move
+#include <utility>
 
 namespace vram {
 namespace detail {

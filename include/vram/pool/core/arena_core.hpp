@@ -27,9 +27,9 @@
 #include <vram/pool/pool_options.hpp>
 
 #include <concepts> // assignable_from, copy_constructible
-#include <cstddef>  // size_t
-#include <new>      // bad_alloc
-#include <utility>  // move
+#include <cstddef>
+#include <new> // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

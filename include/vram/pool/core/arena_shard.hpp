@@ -15,8 +15,8 @@
 #include <vram/pool/event_policy.hpp>
 #include <vram/pool/pool_options.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t, byte
-#include <utility> // forward
+#include <atomic> // atomic
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,10 +8,10 @@
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/block_list.hpp>
 
-#include <bit>     // bit_cast, countl_zero, countr_zero
-#include <cstddef> // size_t
-#include <cstdint> // int64_t, uint64_t, uint16_t
-#include <utility> // exchange
+#include <bit> // bit_cast, countl_zero, countr_zero
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

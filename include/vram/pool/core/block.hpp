@@ -6,8 +6,8 @@
 
 #include <vram/order/core/tags.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t, uint32_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -8,8 +8,8 @@
 #include <vram/pool/core/live_counts.hpp>
 #include <vram/pool/core/quick_lists.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

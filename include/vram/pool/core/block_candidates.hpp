@@ -10,10 +10,10 @@
 #include <vram/pool/core/live_counts.hpp>
 #include <vram/pool/core/stream_arbiter.hpp>
 
-#include <bit>     // countr_zero
-#include <cstddef> // size_t
-#include <cstdint> // uint16_t
-#include <utility> // exchange
+#include <bit> // countr_zero
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

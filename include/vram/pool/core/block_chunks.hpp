@@ -8,9 +8,9 @@
 #include <vram/order/core/availability.hpp>
 #include <vram/pool/core/block.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,9 +9,9 @@
 #include <vram/pool/core/block_tags.hpp>
 #include <vram/pool/core/free_blocks.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

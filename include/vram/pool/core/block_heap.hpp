@@ -10,9 +10,9 @@
 #include <vram/pool/core/block_table.hpp>
 #include <vram/pool/core/chunk_extension.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

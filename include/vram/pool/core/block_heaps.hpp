@@ -7,8 +7,8 @@
 #include <vram/base/bytes.hpp> // literals
 #include <vram/pool/core/block_heap.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

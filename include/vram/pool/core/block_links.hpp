@@ -7,9 +7,9 @@
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/node_pool.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

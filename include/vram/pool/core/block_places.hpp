@@ -10,8 +10,8 @@
 #include <vram/pool/core/block.hpp>
 #include <vram/pool/core/page_book.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -7,7 +7,7 @@
 #include <vram/base/align.hpp> // align, default_alignment
 #include <vram/pool/core/bins.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

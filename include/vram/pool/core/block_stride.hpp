@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <bit>     // countr_zero
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <bit> // countr_zero
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

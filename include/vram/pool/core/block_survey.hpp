@@ -10,7 +10,7 @@
 #include <vram/pool/core/block_heaps.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

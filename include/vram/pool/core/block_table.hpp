@@ -7,9 +7,9 @@
 #include <vram/base/core/hash_cells.hpp>
 #include <vram/pool/core/block.hpp> // block, links
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <vram/pool/core/block.hpp> // block, use_node
 #include <vram/pool/core/node_pool.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t, uint32_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

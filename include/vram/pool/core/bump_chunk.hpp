@@ -8,9 +8,9 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/order/core/tag.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // swap
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

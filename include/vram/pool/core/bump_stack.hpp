@@ -9,9 +9,9 @@
 #include <vram/pool/core/bump_chunk.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move, swap, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -13,8 +13,8 @@
 #include <vram/pool/core/bump_stack.hpp>
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

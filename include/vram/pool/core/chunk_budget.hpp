@@ -11,9 +11,9 @@
 #include <vram/concepts/sited.hpp>
 #include <vram/pool/core/ask_upstream.hpp>
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
-#include <utility> // exchange
+#include <cstddef>
+#include <new> // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

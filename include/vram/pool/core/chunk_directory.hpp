@@ -14,9 +14,9 @@
 #include <vram/pool/core/chunk_budget.hpp>
 #include <vram/pool/core/chunk_map.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <utility> // move, exchange
+#include <atomic> // atomic
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,8 +9,8 @@
 #include <vram/pool/core/block_places.hpp>
 #include <vram/pool/core/free_blocks.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

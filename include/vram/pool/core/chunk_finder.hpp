@@ -6,10 +6,10 @@
 
 #include <vram/base/core/address_map.hpp>
 
-#include <bit>     // bit_width
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // exchange
+#include <bit> // bit_width
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <vram/base/requirements.hpp>
 
 #include <concepts> // same_as, convertible_to
-#include <cstddef>  // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -6,10 +6,10 @@
 
 #include <vram/base/core/heap_array.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // exchange
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

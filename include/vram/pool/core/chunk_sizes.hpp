@@ -7,8 +7,8 @@
 #include <vram/concepts/growth.hpp>   // growth, growth_request
 #include <vram/concepts/property.hpp> // has_property
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -11,9 +11,9 @@
 #include <vram/pool/core/block_places.hpp>
 #include <vram/pool/core/page_book.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint16_t
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

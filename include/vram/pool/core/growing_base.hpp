@@ -21,8 +21,8 @@
 #include <vram/pool/core/chunk_budget.hpp>
 
 #include <concepts> // assignable_from
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -21,9 +21,9 @@
 #include <vram/pool/pool_options.hpp>
 
 #include <concepts> // assignable_from
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <utility>  // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -6,11 +6,11 @@
 
 #include <vram/base/align.hpp>
 
-#include <cstddef>     // size_t
-#include <cstdint>     // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <new>         // operator new
 #include <type_traits> // is_trivially_destructible_v
-#include <utility>     // exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

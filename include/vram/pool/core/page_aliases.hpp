@@ -6,9 +6,9 @@
 
 #include <vram/base/core/heap_array.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint32_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,10 +8,10 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/pool/core/page_aliases.hpp> // page_aliases, page_place
 
-#include <bit>     // popcount, countl_zero, countr_zero, has_single_bit
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move
+#include <bit> // popcount, countl_zero, countr_zero, has_single_bit
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

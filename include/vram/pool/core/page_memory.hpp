@@ -11,10 +11,10 @@
 #include <vram/pool/core/chunk_budget.hpp>
 #include <vram/pool/core/page_book.hpp>
 
-#include <cstddef>          // size_t, byte
-#include <cstdint>          // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list> // initializer_list
-#include <utility>          // move
+#include <utility>
 
 namespace vram {
 namespace detail {

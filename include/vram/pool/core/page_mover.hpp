@@ -8,9 +8,9 @@
 #include <vram/pool/core/block_list.hpp>
 #include <vram/pool/core/page_memory.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
-#include <utility> // exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

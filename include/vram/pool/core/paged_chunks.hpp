@@ -17,9 +17,9 @@
 #include <vram/pool/core/slack_limit.hpp>
 #include <vram/pool/pool_options.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

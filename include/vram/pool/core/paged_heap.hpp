@@ -9,8 +9,8 @@
 #include <vram/pool/core/page_book.hpp>
 #include <vram/pool/core/stream_heap.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

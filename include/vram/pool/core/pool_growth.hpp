@@ -19,8 +19,8 @@
 #include <vram/pool/core/whole_chunks.hpp>
 #include <vram/pool/pool_options.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

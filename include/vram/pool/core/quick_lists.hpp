@@ -9,10 +9,10 @@
 #include <vram/pool/core/bins.hpp>
 #include <vram/pool/core/block.hpp> // block, tag
 
-#include <bit>     // countr_zero
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <bit> // countr_zero
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

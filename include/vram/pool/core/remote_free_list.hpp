@@ -10,10 +10,10 @@
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
-#include <utility> // move
+#include <atomic> // atomic
+#include <cstddef>
+#include <new> // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -10,9 +10,9 @@
 #include <vram/pool/arena_key.hpp>
 #include <vram/pool/core/stream_affinity.hpp>
 
-#include <bit>     // bit_ceil
-#include <cstddef> // size_t
-#include <thread>  // hardware_concurrency
+#include <bit> // bit_ceil
+#include <cstddef>
+#include <thread> // hardware_concurrency
 
 namespace vram {
 namespace detail {

@@ -9,8 +9,8 @@
 #include <vram/concepts/powers.hpp> // resource, fallible_resource
 #include <vram/pool/core/chunk_directory.hpp>
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
+#include <cstddef>
+#include <new> // bad_alloc
 
 namespace vram {
 namespace detail {

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <bit>     // bit_width
-#include <cstddef> // size_t
+#include <bit> // bit_width
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -16,8 +16,8 @@
 
 #include <bit>      // countr_zero
 #include <concepts> // assignable_from
-#include <cstddef>  // size_t
-#include <utility>  // move
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

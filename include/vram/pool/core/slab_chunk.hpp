@@ -6,9 +6,9 @@
 
 #include <vram/base/core/heap_array.hpp>
 
-#include <bit>     // countr_zero
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t, uint32_t
+#include <bit> // countr_zero
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -8,8 +8,8 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/pool/core/slab_chunk.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // exchange
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -13,9 +13,9 @@
 #include <vram/pool/core/slab_chunk.hpp>
 #include <vram/pool/core/slab_free_lists.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -11,7 +11,7 @@
 #include <vram/pool/core/slab_heap.hpp>
 #include <vram/pool/free_pieces.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

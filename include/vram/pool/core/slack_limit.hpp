@@ -7,8 +7,8 @@
 
 #include <vram/base/align.hpp> // saturating_add
 
-#include <cstddef> // size_t
-#include <limits>  // numeric_limits
+#include <cstddef>
+#include <limits> // numeric_limits
 
 namespace vram {
 namespace detail {

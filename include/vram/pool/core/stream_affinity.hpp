@@ -8,9 +8,9 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/lock.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

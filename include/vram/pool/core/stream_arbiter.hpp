@@ -14,8 +14,8 @@
 #include <vram/order/core/stream_timelines.hpp>
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // exchange
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -13,9 +13,9 @@
 #include <vram/pool/core/bump_uses.hpp>
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -18,8 +18,8 @@
 #include <vram/pool/free_pieces.hpp>
 #include <vram/pool/pool_options.hpp> // event_policy
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

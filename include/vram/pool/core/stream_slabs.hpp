@@ -10,8 +10,8 @@
 #include <vram/pool/core/stream_arbiter.hpp>
 #include <vram/pool/event_policy.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -9,7 +9,7 @@
 #include <vram/pool/core/stream_heap.hpp>
 #include <vram/pool/pool_options.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -9,9 +9,9 @@
 #include <vram/probe/core/text_of_site.hpp> // text_of_size, text_of_owner, text_of_site
 #include <vram/probe/tracked_block.hpp>     // tracked_block, tracked_order
 
-#include <algorithm>  // sort, set_difference
-#include <cstddef>    // size_t
-#include <cstdint>    // uint64_t
+#include <algorithm> // sort, set_difference
+#include <cstddef>
+#include <cstdint>
 #include <functional> // less
 #include <iterator>   // back_inserter
 #include <string>     // string, to_string

@@ -20,13 +20,13 @@
 #include <vram/probe/tracking_options.hpp>
 
 #include <concepts> // equality_comparable
-#include <cstddef>  // size_t
-#include <cstdint>  // int64_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring>  // strcmp
 #include <new>      // bad_alloc
 #include <optional> // optional
-#include <utility>  // move
-#include <vector>   // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -11,11 +11,11 @@
 #include <vram/probe/core/owner_accounts.hpp> // site_sums
 #include <vram/probe/core/tick_clock.hpp>
 
-#include <cstddef>  // size_t, byte
-#include <cstdint>  // uint64_t, uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <new>      // bad_alloc
 #include <optional> // optional
-#include <utility>  // exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,7 +9,7 @@
 #include <vram/probe/error_count.hpp>
 
 #include <exception> // uncaught_exceptions
-#include <utility>   // move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,10 +7,10 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 
-#include <array>   // array
-#include <bit>     // bit_width
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <array> // array
+#include <bit>   // bit_width
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -14,9 +14,9 @@
 #include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
 #include <vram/probe/guarded_options.hpp>
 
-#include <bit>      // bit_cast
-#include <cstddef>  // size_t, byte
-#include <cstdint>  // uint64_t, uintptr_t
+#include <bit> // bit_cast
+#include <cstddef>
+#include <cstdint>
 #include <list>     // list
 #include <optional> // optional
 #include <vector>   // vector

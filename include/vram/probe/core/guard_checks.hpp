@@ -13,11 +13,11 @@
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/platform.hpp>
 
-#include <cstddef>  // size_t, byte
+#include <cstddef>
 #include <list>     // list
 #include <optional> // optional
-#include <utility>  // move
-#include <vector>   // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -12,14 +12,14 @@
 #include <vram/probe/oom_survival.hpp>
 #include <vram/probe/survives_oom_options.hpp>
 
-#include <concepts>    // equality_comparable, invocable
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
+#include <concepts> // equality_comparable, invocable
+#include <cstddef>
+#include <cstdint>
 #include <exception>   // exception
 #include <optional>    // optional
 #include <string>      // string
 #include <type_traits> // conditional_t, is_void_v, remove_cvref_t
-#include <utility>     // declval, move
+#include <utility>
 
 namespace vram {
 namespace detail {

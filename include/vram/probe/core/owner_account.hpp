@@ -10,8 +10,8 @@
 #include <vram/base/tag.hpp>             // memory_tag
 #include <vram/probe/core/brief_lock.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t, uint32_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

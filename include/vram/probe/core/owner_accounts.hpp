@@ -10,11 +10,11 @@
 #include <vram/base/tag.hpp>           // memory_tag
 #include <vram/probe/core/owner_account.hpp>
 
-#include <atomic>  // atomic
-#include <bit>     // bit_cast
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t, uint32_t, uintptr_t
-#include <new>     // nothrow, bad_alloc
+#include <atomic> // atomic
+#include <bit>    // bit_cast
+#include <cstddef>
+#include <cstdint>
+#include <new> // nothrow, bad_alloc
 
 namespace vram {
 namespace detail {

@@ -10,8 +10,8 @@
 
 #include <memory>      // addressof
 #include <type_traits> // remove_cvref_t
-#include <utility>     // declval
-#include <vector>      // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

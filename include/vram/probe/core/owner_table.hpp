@@ -9,9 +9,9 @@
 #include <vram/probe/core/table.hpp>
 #include <vram/probe/tracked_owner.hpp>
 
-#include <cstddef> // size_t
-#include <string>  // string, to_string
-#include <vector>  // vector
+#include <cstddef>
+#include <string> // string, to_string
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

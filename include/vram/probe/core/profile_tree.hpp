@@ -10,15 +10,15 @@
 #include <vram/concepts/platform.hpp>
 #include <vram/probe/profile_row.hpp>
 
-#include <concepts>    // same_as
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
+#include <concepts> // same_as
+#include <cstddef>
+#include <cstdint>
 #include <list>        // list
 #include <memory>      // unique_ptr, make_unique
 #include <string>      // string
 #include <string_view> // string_view
-#include <utility>     // move
-#include <vector>      // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {
@@ -42,7 +42,7 @@ class profile_tree {
     using device_type = typename Platform::device;
 
 public:
-    /// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes within it.
+    /// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes inside.
     struct scope {
         std::string                         name{};
         std::vector<profile_row>            threads{};

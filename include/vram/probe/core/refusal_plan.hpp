@@ -11,12 +11,12 @@
 #include <vram/base/core/trial_of_thread.hpp>
 #include <vram/base/tag.hpp> // current_tag
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <memory>  // unique_ptr, make_unique
-#include <new>     // bad_alloc
-#include <utility> // exchange, move
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr, make_unique
+#include <new>    // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

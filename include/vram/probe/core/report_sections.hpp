@@ -14,13 +14,13 @@
 #include <vram/probe/tracked_block.hpp>
 #include <vram/probe/tracked_owner.hpp>
 
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t, uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>   // snprintf
 #include <optional> // optional
 #include <string>   // string, to_string
-#include <utility>  // move
-#include <vector>   // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -10,9 +10,9 @@
 #include <vram/probe/error_count.hpp>
 #include <vram/probe/memory_delta.hpp>
 
-#include <cstddef> // size_t, ptrdiff_t
-#include <cstdint> // uint64_t
-#include <string>  // string, to_string
+#include <cstddef>
+#include <cstdint>
+#include <string> // string, to_string
 
 namespace vram {
 namespace detail {

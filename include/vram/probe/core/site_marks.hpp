@@ -8,7 +8,7 @@
 #include <vram/probe/core/text_of_site.hpp>
 #include <vram/probe/tracked_owner.hpp>
 
-#include <cstdint>     // uint64_t
+#include <cstdint>
 #include <string>      // string, to_string
 #include <string_view> // string_view
 #include <vector>      // vector

@@ -7,9 +7,9 @@
 #include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 
-#include <cstddef> // size_t
-#include <string>  // string
-#include <utility> // move
+#include <cstddef>
+#include <string> // string
+#include <utility>
 
 namespace vram {
 namespace detail {

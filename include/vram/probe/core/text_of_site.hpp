@@ -8,7 +8,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/tag.hpp> // memory_tag
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <string>      // string, to_string
 #include <string_view> // string_view
 

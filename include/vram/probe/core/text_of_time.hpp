@@ -6,10 +6,10 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <cstdio>  // snprintf
-#include <string>  // string
+#include <cstddef>
+#include <cstdint>
+#include <cstdio> // snprintf
+#include <string> // string
 
 namespace vram {
 namespace detail {

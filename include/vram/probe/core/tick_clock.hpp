@@ -6,7 +6,7 @@
 
 #include <vram/base/core/durations.hpp> // steady_clock, system_clock
 
-#include <cstdint> // uint64_t, int64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

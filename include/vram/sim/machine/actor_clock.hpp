@@ -9,9 +9,9 @@
 
 #include <algorithm> // max
 #include <bit>       // popcount
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <utility>   // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

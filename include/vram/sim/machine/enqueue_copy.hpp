@@ -10,12 +10,12 @@
 #include <vram/sim/machine/sim_route.hpp>
 #include <vram/sim/machine/sim_wait.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcpy, memmove
 #include <memory>  // shared_ptr
-#include <utility> // move
-#include <vector>  // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

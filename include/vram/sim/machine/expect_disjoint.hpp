@@ -7,8 +7,8 @@
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
 
 #include <algorithm> // max, min, sort
-#include <cstdint>   // uintptr_t
-#include <vector>    // vector
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -7,10 +7,10 @@
 #include <vram/base/requirements.hpp>
 
 #include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <iterator>  // next, prev
-#include <map>       // map
-#include <utility>   // move, swap
+#include <cstddef>
+#include <iterator> // next, prev
+#include <map>      // map
+#include <utility>
 
 namespace vram {
 namespace detail {

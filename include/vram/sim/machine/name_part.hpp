@@ -9,7 +9,7 @@
 #include <vram/sim/machine/sim_operation.hpp> // sim_task
 #include <vram/sim/sim_report.hpp>            // sim_part
 
-#include <cstdint> // uint32_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -8,9 +8,9 @@
 
 #include <algorithm> // max
 #include <atomic>    // atomic
-#include <cstddef>   // size_t
-#include <cstdint>   // uint32_t, uint64_t
-#include <utility>   // exchange, move, swap
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <vram/sim/machine/vector_clock.hpp>
 
 #include <algorithm> // min
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -7,8 +7,8 @@
 #include <vram/concepts/core/user_line.hpp> // part_call, part_work
 #include <vram/sim/sim_report.hpp>          // sim_report, sim_event_of, sim_part
 
-#include <cstddef> // size_t
-#include <string>  // string, to_string
+#include <cstddef>
+#include <string> // string, to_string
 
 namespace vram {
 namespace detail {

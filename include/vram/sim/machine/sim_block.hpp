@@ -7,10 +7,10 @@
 #include <vram/sim/machine/sim_parts.hpp> // sim_parts, sim_history, interval_map
 #include <vram/sim/sim_report.hpp>        // sim_event_of, sim_block_of
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <memory>  // shared_ptr, unique_ptr, weak_ptr
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <memory> // shared_ptr, unique_ptr, weak_ptr
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

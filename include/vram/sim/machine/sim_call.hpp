@@ -8,14 +8,14 @@
 #include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/sim_interrupt.hpp>
 
-#include <algorithm>       // max
-#include <cstddef>         // size_t
+#include <algorithm> // max
+#include <cstddef>
 #include <mutex>           // unique_lock, defer_lock
 #include <optional>        // optional
 #include <source_location> // source_location
 #include <string>          // to_string
 #include <thread>          // this_thread
-#include <utility>         // move
+#include <utility>
 
 namespace vram {
 namespace detail {

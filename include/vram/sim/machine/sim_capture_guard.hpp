@@ -6,8 +6,8 @@
 
 #include <vram/sim/machine/sim_machine.hpp>
 
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -18,14 +18,14 @@
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_report.hpp>
 
-#include <algorithm>  // min
-#include <cstddef>    // size_t
-#include <cstdint>    // uintptr_t, uint64_t
+#include <algorithm> // min
+#include <cstddef>
+#include <cstdint>
 #include <functional> // function
 #include <optional>   // optional
 #include <string>     // string
-#include <utility>    // exchange, move
-#include <vector>     // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

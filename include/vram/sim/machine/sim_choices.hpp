@@ -6,9 +6,9 @@
 
 #include <vram/sim/sim_options.hpp> // sim_order
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

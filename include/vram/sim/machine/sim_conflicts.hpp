@@ -9,10 +9,10 @@
 #include <vram/sim/machine/vector_clock.hpp>
 
 #include <algorithm> // find, max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <span>      // span
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <span>   // span
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <vram/sim/machine/sim_schedule.hpp> // running_operation
 #include <vram/sim/sim_range.hpp>
 
-#include <cstdint>         // uintptr_t
+#include <cstdint>
 #include <mutex>           // unique_lock
 #include <source_location> // source_location
 

@@ -7,10 +7,10 @@
 #include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/machine/sim_pool.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <string>  // string, to_string
-#include <utility> // move
+#include <cstddef>
+#include <cstdint>
+#include <string> // string, to_string
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -11,9 +11,9 @@
 
 #include <fcntl.h> // fallocate
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint64_t
-#include <new>     // bad_alloc
+#include <cstddef>
+#include <cstdint>
+#include <new> // bad_alloc
 
 namespace vram {
 namespace detail {

@@ -8,11 +8,11 @@
 #include <vram/sim/machine/sim_queue.hpp>
 
 #include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <memory>    // shared_ptr
-#include <utility>   // exchange, move
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <memory> // shared_ptr
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

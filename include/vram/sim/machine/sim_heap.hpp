@@ -11,12 +11,12 @@
 #include <vram/sim/machine/sim_wait.hpp>
 
 #include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <memory>    // shared_ptr
-#include <new>       // bad_alloc
-#include <string>    // to_string
-#include <utility>   // exchange
+#include <cstddef>
+#include <cstdint>
+#include <memory> // shared_ptr
+#include <new>    // bad_alloc
+#include <string> // to_string
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,8 +9,8 @@
 #include <vram/sim/sim_report.hpp> // sim_event_of
 
 #include <algorithm> // any_of, equal, lower_bound, upper_bound
-#include <cstddef>   // ptrdiff_t, size_t
-#include <vector>    // vector, erase_if
+#include <cstddef>
+#include <vector> // vector, erase_if
 
 namespace vram {
 namespace detail {

@@ -9,10 +9,10 @@
 #include <vram/sim/sim_time.hpp>
 
 #include <condition_variable> // condition_variable
-#include <cstddef>            // size_t
-#include <cstdint>            // uint64_t
-#include <utility>            // exchange, swap
-#include <vector>             // vector
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -6,7 +6,7 @@
 
 #include <vram/sim/sim_touch.hpp> // sim_touch, sim_work
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 
 namespace vram {

@@ -8,13 +8,13 @@
 #include <vram/sim/sim_report.hpp> // sim_event_of
 
 #include <algorithm> // any_of, max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t, uintptr_t
-#include <deque>     // deque
-#include <map>       // map
-#include <set>       // set
-#include <utility>   // move
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <deque> // deque
+#include <map>   // map
+#include <set>   // set
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -6,7 +6,7 @@
 
 #include <vram/sim/machine/sim_machine.hpp>
 
-#include <cstddef> // size_t
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -9,9 +9,9 @@
 #include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
-#include <cstdint>            // uint64_t
-#include <mutex>              // unique_lock
-#include <utility>            // exchange
+#include <cstdint>
+#include <mutex> // unique_lock
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -15,17 +15,17 @@
 #include <vram/sim/sim_faults.hpp>
 #include <vram/sim/sim_options.hpp>
 
-#include <algorithm>       // max
-#include <atomic>          // atomic
-#include <chrono>          // nanoseconds
-#include <cstddef>         // size_t
-#include <cstdint>         // uint64_t
+#include <algorithm> // max
+#include <atomic>    // atomic
+#include <chrono>    // nanoseconds
+#include <cstddef>
+#include <cstdint>
 #include <deque>           // deque
 #include <mutex>           // mutex, unique_lock
 #include <source_location> // source_location
 #include <unordered_map>   // unordered_map
-#include <utility>         // move
-#include <vector>          // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

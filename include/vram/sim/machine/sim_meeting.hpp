@@ -7,8 +7,8 @@
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_time.hpp>
 
-#include <cstddef>         // size_t
-#include <cstdint>         // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <string>          // string, to_string

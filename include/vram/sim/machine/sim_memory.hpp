@@ -12,13 +12,13 @@
 #include <vram/sim/sim_options.hpp>
 
 #include <algorithm> // clamp, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t, uint64_t
-#include <iterator>  // prev
-#include <map>       // map
-#include <memory>    // unique_ptr
-#include <new>       // bad_alloc
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <iterator> // prev
+#include <map>      // map
+#include <memory>   // unique_ptr
+#include <new>      // bad_alloc
+#include <vector>   // vector
 
 namespace vram {
 namespace detail {

@@ -7,8 +7,8 @@
 #include <vram/concepts/memory_kind.hpp>
 #include <vram/sim/sim_node.hpp>
 
-#include <cstdint> // uintptr_t
-#include <mutex>   // unique_lock
+#include <cstdint>
+#include <mutex> // unique_lock
 
 namespace vram {
 namespace detail {

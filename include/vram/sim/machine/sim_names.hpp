@@ -7,14 +7,14 @@
 #include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_report.hpp> // sim_event_of, sim_report
 
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <deque>         // deque
 #include <iterator>      // prev
 #include <map>           // map
 #include <string>        // string, to_string
 #include <unordered_map> // unordered_map
-#include <utility>       // move
+#include <utility>
 
 namespace vram {
 namespace detail {

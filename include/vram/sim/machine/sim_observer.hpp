@@ -11,12 +11,12 @@
 #include <vram/sim/sim_stream_view.hpp>
 
 #include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <memory>    // make_unique, unique_ptr
-#include <mutex>     // unique_lock
-#include <utility>   // exchange, move
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <memory> // make_unique, unique_ptr
+#include <mutex>  // unique_lock
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

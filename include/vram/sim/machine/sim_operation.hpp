@@ -11,8 +11,8 @@
 #include <vram/sim/sim_report.hpp>       // sim_part, sim_event_of
 #include <vram/sim/sim_time.hpp>
 
-#include <cstddef>         // size_t, byte
-#include <cstdint>         // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <functional>      // function
 #include <memory>          // shared_ptr
 #include <source_location> // source_location

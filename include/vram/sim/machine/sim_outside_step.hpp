@@ -8,10 +8,10 @@
 
 #include <chrono>             // nanoseconds
 #include <condition_variable> // cv_status
-#include <cstdint>            // uint64_t
-#include <filesystem>         // directory_iterator
-#include <mutex>              // mutex, unique_lock
-#include <system_error>       // error_code
+#include <cstdint>
+#include <filesystem>   // directory_iterator
+#include <mutex>        // mutex, unique_lock
+#include <system_error> // error_code
 
 namespace vram {
 namespace detail {

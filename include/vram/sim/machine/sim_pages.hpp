@@ -9,10 +9,10 @@
 #include <vram/sim/machine/sim_call.hpp>
 
 #include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t, uint64_t
-#include <memory>    // make_unique
-#include <utility>   // move
+#include <cstddef>
+#include <cstdint>
+#include <memory> // make_unique
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,12 +9,12 @@
 #include <vram/sim/sim_report.hpp> // sim_event_of, sim_block_of
 
 #include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <iterator>  // prev
-#include <map>       // map
-#include <memory>    // unique_ptr
-#include <utility>   // move
+#include <cstddef>
+#include <cstdint>
+#include <iterator> // prev
+#include <map>      // map
+#include <memory>   // unique_ptr
+#include <utility>
 
 namespace vram {
 namespace detail {

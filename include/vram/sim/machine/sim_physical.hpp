@@ -6,8 +6,8 @@
 
 #include <vram/sim/machine/sim_block.hpp> // sim_event_of, sim_history, interval_map
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

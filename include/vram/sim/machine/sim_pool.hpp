@@ -8,12 +8,12 @@
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment
 #include <vram/sim/machine/vector_clock.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <map>     // map
-#include <memory>  // shared_ptr, enable_shared_from_this
-#include <set>     // set
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <map>    // map
+#include <memory> // shared_ptr, enable_shared_from_this
+#include <set>    // set
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

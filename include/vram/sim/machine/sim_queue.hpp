@@ -10,9 +10,9 @@
 #include <vram/sim/machine/sim_submission.hpp>
 
 #include <algorithm> // max
-#include <cstddef>   // size_t
-#include <new>       // bad_alloc
-#include <utility>   // move
+#include <cstddef>
+#include <new> // bad_alloc
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_report.hpp>
 
-#include <cstddef>  // size_t
+#include <cstddef>
 #include <optional> // optional
 #include <string>   // string, to_string
 

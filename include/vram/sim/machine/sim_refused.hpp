@@ -8,9 +8,9 @@
 #include <vram/sim/machine/sim_observer.hpp>
 #include <vram/sim/sim_node.hpp>
 
-#include <cstdint> // uintptr_t
-#include <mutex>   // unique_lock
-#include <utility> // move
+#include <cstdint>
+#include <mutex> // unique_lock
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -9,7 +9,7 @@
 #include <vram/sim/sim_node.hpp>
 
 #include <source_location> // source_location
-#include <utility>         // exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

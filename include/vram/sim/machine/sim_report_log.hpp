@@ -7,7 +7,7 @@
 #include <vram/sim/sim_options.hpp> // sim_on_report
 #include <vram/sim/sim_report.hpp>
 
-#include <cstddef>     // size_t
+#include <cstddef>
 #include <cstdio>      // fprintf
 #include <cstdlib>     // abort
 #include <functional>  // function
@@ -17,8 +17,8 @@
 #include <string>      // string
 #include <string_view> // string_view
 #include <tuple>       // tuple
-#include <utility>     // move, exchange, swap
-#include <vector>      // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

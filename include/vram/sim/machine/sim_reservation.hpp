@@ -8,9 +8,9 @@
 #include <vram/sim/machine/sim_space.hpp> // sim_space, sim_block
 #include <vram/sim/sim_report.hpp>        // sim_event_of
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <memory>  // unique_ptr
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr
 
 namespace vram {
 namespace detail {

@@ -18,7 +18,7 @@
 #include <vram/sim/sim_device.hpp>
 #include <vram/sim/sim_error.hpp> // report_sim_error
 
-#include <cstddef>         // size_t
+#include <cstddef>
 #include <source_location> // source_location
 
 namespace vram {

@@ -6,7 +6,7 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <utility> // exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -8,8 +8,8 @@
 #include <vram/sim/machine/sim_shared_link.hpp> // sim_link_number
 
 #include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

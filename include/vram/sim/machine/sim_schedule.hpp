@@ -10,9 +10,9 @@
 #include <vram/sim/sim_figures.hpp>
 #include <vram/sim/sim_options.hpp>
 
-#include <algorithm>     // max
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t
+#include <algorithm> // max
+#include <cstddef>
+#include <cstdint>
 #include <deque>         // deque
 #include <exception>     // exception_ptr, current_exception
 #include <functional>    // greater, function
@@ -22,8 +22,8 @@
 #include <string>        // string, to_string
 #include <tuple>         // tie
 #include <unordered_map> // unordered_map
-#include <utility>       // move, exchange
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

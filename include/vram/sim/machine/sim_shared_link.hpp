@@ -8,9 +8,9 @@
 #include <vram/sim/sim_time.hpp>
 
 #include <algorithm> // min_element, find_if
-#include <cstddef>   // size_t
-#include <cstdint>   // int64_t
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -10,9 +10,9 @@
 
 #include <sys/mman.h> // mmap, munmap, madvise
 
-#include <bit>      // bit_width
-#include <cstddef>  // size_t
-#include <cstdint>  // uintptr_t
+#include <bit> // bit_width
+#include <cstddef>
+#include <cstdint>
 #include <deque>    // deque
 #include <iterator> // prev
 #include <map>      // map

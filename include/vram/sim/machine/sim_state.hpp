@@ -11,14 +11,14 @@
 #include <vram/sim/sim_report.hpp>  // sim_event_of
 #include <vram/sim/sim_time.hpp>
 
-#include <atomic>        // atomic
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uintptr_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <memory>        // shared_ptr
 #include <thread>        // thread::id
 #include <unordered_map> // unordered_map
-#include <utility>       // exchange
-#include <vector>        // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

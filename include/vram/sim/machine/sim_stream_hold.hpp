@@ -11,7 +11,7 @@
 #include <atomic>          // memory_order_relaxed
 #include <mutex>           // unique_lock
 #include <source_location> // source_location
-#include <utility>         // exchange, swap
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -14,13 +14,13 @@
 #include <algorithm>          // all_of, any_of, max
 #include <chrono>             // nanoseconds
 #include <condition_variable> // condition_variable
-#include <cstddef>            // size_t
-#include <cstdint>            // uint64_t
-#include <deque>              // deque
-#include <functional>         // function
-#include <mutex>              // unique_lock
-#include <string>             // string
-#include <vector>             // vector
+#include <cstddef>
+#include <cstdint>
+#include <deque>      // deque
+#include <functional> // function
+#include <mutex>      // unique_lock
+#include <string>     // string
+#include <vector>     // vector
 
 namespace vram {
 namespace detail {

@@ -10,8 +10,8 @@
 #include <vram/sim/machine/sim_pages.hpp>
 #include <vram/sim/sim_platform.hpp>
 
-#include <cstddef>         // size_t
-#include <cstdint>         // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <source_location> // source_location
 
 namespace vram {

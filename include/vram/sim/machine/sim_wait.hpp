@@ -8,11 +8,11 @@
 #include <vram/sim/machine/sim_outside_step.hpp>
 
 #include <algorithm> // max, none_of
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <exception> // rethrow_exception
-#include <utility>   // exchange
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

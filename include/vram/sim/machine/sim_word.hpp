@@ -6,9 +6,9 @@
 
 #include <vram/sim/machine/vector_clock.hpp>
 
-#include <algorithm>     // all_of, any_of, count_if, find_if, for_each
-#include <cstddef>       // size_t
-#include <cstdint>       // uint32_t, int32_t, uint64_t, uintptr_t
+#include <algorithm> // all_of, any_of, count_if, find_if, for_each
+#include <cstddef>
+#include <cstdint>
 #include <list>          // list
 #include <optional>      // optional
 #include <unordered_map> // unordered_map

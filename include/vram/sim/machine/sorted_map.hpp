@@ -7,11 +7,11 @@
 #include <vram/base/requirements.hpp>
 
 #include <algorithm> // upper_bound
-#include <cstddef>   // size_t, ptrdiff_t
-#include <cstdint>   // uintptr_t
-#include <memory>    // unique_ptr
-#include <utility>   // move
-#include <vector>    // vector
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -8,10 +8,10 @@
 #include <vram/sim/machine/actor_clock.hpp>
 
 #include <algorithm> // min
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <memory>    // make_shared, shared_ptr
-#include <utility>   // move
+#include <cstddef>
+#include <cstdint>
+#include <memory> // make_shared, shared_ptr
+#include <utility>
 
 namespace vram {
 namespace detail {

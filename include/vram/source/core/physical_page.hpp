@@ -6,8 +6,8 @@
 
 #include <vram/concepts/virtual_memory.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // move, exchange
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -12,7 +12,7 @@
 
 #include <system_error> // system_error
 #include <type_traits>  // decay_t
-#include <utility>      // exchange, forward, move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <vram/base/align.hpp> // saturating_add
 #include <vram/base/core/heap_array.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uintptr_t
-#include <utility> // exchange, move
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -15,8 +15,8 @@
 #include <sys/syscall.h> // SYS_mbind
 #include <unistd.h>      // syscall, sysconf
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t, byte
+#include <atomic> // atomic
+#include <cstddef>
 
 namespace vram {
 namespace detail {

@@ -10,9 +10,9 @@
 #include <vram/source/core/address_range.hpp>
 #include <vram/source/core/page_pieces.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint32_t, uint64_t
-#include <utility> // move, exchange
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace vram {
 namespace detail {

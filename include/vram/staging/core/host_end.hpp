@@ -8,9 +8,9 @@
 #include <vram/staging/core/nontemporal_copy.hpp>
 
 #include <concepts> // same_as
-#include <cstddef>  // size_t, byte
-#include <cstring>  // memcpy
-#include <span>     // span
+#include <cstddef>
+#include <cstring> // memcpy
+#include <span>    // span
 
 namespace vram {
 namespace detail {

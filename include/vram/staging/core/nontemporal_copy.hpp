@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring> // memcpy
 
 // With a sanitizer, with other compilers and on other processors, `nontemporal_copy` is a memcpy.

@@ -7,8 +7,8 @@
 #include <vram/base/align.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 
-#include <array>   // array
-#include <cstddef> // size_t
+#include <array> // array
+#include <cstddef>
 
 namespace vram {
 namespace detail {

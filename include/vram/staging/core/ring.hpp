@@ -17,11 +17,11 @@
 #include <vram/staging/core/thread_team.hpp>
 #include <vram/staging/staging_options.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t, byte
-#include <span>    // span
-#include <utility> // move
-#include <vector>  // vector
+#include <atomic> // atomic
+#include <cstddef>
+#include <span> // span
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <vram/staging/core/ring.hpp>
 #include <vram/staging/core/transfer_progress.hpp>
 
-#include <cstddef>   // size_t, byte
+#include <cstddef>
 #include <exception> // exception_ptr
 #include <span>      // span
 

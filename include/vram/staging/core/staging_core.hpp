@@ -16,11 +16,11 @@
 #include <vram/staging/staging_options.hpp>
 #include <vram/staging/staging_result.hpp>
 
-#include <cstddef>   // size_t, byte
-#include <cstdint>   // uintptr_t
+#include <cstddef>
+#include <cstdint>
 #include <exception> // current_exception
 #include <memory>    // unique_ptr
-#include <utility>   // move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <vram/base/core/gate.hpp>   // the gate of platforms where time is real
 #include <vram/base/core/worker.hpp> // their thread
 
-#include <atomic>      // atomic
-#include <cstddef>     // size_t
-#include <cstdint>     // uint64_t
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
 #include <thread>      // this_thread::yield
 #include <type_traits> // is_same_v, remove_reference_t
 #include <vector>      // vector

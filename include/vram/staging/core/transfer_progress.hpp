@@ -7,8 +7,8 @@
 #include <vram/base/core/smaller_of.hpp>
 #include <vram/base/requirements.hpp>
 
-#include <atomic>    // atomic
-#include <cstddef>   // size_t
+#include <atomic> // atomic
+#include <cstddef>
 #include <exception> // exception_ptr, current_exception
 
 namespace vram {

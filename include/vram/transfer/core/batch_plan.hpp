@@ -10,11 +10,11 @@
 #include <vram/transfer/loader_error.hpp>
 #include <vram/transfer/loader_options.hpp> // loader_options, last_batch
 
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <optional> // optional
-#include <utility>  // move
-#include <vector>   // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -8,15 +8,15 @@
 #include <vram/base/core/range_concepts.hpp>
 #include <vram/transfer/loader_error.hpp>
 
-#include <cerrno>      // errno
-#include <concepts>    // integral, same_as, convertible_to
-#include <cstddef>     // size_t, byte
+#include <cerrno>   // errno
+#include <concepts> // integral, same_as, convertible_to
+#include <cstddef>
 #include <cstring>     // memcpy
 #include <optional>    // optional
 #include <span>        // span, as_bytes
 #include <stop_token>  // stop_token
 #include <type_traits> // unwrap_reference_t, remove_reference_t, remove_cvref_t, is_signed_v
-#include <utility>     // move
+#include <utility>
 
 namespace vram {
 namespace detail {

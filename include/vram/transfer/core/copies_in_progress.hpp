@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

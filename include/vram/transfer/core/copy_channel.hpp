@@ -17,11 +17,11 @@
 #include <vram/transfer/core/staged_wait.hpp>
 #include <vram/transfer/loader_error.hpp>
 
-#include <cstddef>   // size_t, byte
+#include <cstddef>
 #include <exception> // exception_ptr, current_exception, make_exception_ptr
 #include <optional>  // optional
-#include <utility>   // move
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

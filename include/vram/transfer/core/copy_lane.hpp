@@ -10,7 +10,7 @@
 #include <vram/transfer/core/pinned_slot.hpp>
 
 #include <concepts> // same_as
-#include <cstdint>  // uint32_t
+#include <cstdint>
 #include <optional> // optional, nullopt
 
 namespace vram {

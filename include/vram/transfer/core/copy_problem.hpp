@@ -8,8 +8,8 @@
 
 #include <vram/transfer/loader_error.hpp>
 
-#include <concepts>  // same_as
-#include <cstddef>   // size_t
+#include <concepts> // same_as
+#include <cstddef>
 #include <exception> // exception_ptr, current_exception, make_exception_ptr, rethrow_exception
 #include <string>    // string, to_string
 

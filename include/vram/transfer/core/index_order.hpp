@@ -6,10 +6,10 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // move, swap
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

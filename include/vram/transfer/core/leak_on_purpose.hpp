@@ -6,9 +6,9 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <atomic>  // atomic
-#include <memory>  // shared_ptr
-#include <utility> // move
+#include <atomic> // atomic
+#include <memory> // shared_ptr
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -21,16 +21,16 @@
 #include <vram/transfer/core/slot_ring.hpp>
 #include <vram/transfer/loader_options.hpp>
 
-#include <cstddef>    // size_t
-#include <cstdint>    // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring>    // memset
 #include <exception>  // current_exception, rethrow_exception
 #include <memory>     // shared_ptr
 #include <optional>   // optional
 #include <span>       // span
 #include <stop_token> // stop_source
-#include <utility>    // move
-#include <vector>     // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

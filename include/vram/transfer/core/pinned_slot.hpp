@@ -8,8 +8,8 @@
 
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as, convertible_to
-#include <cstddef>  // size_t, byte
-#include <cstdint>  // int32_t, uint32_t, uint64_t
+#include <cstddef>
+#include <cstdint>
 
 namespace vram {
 namespace detail {

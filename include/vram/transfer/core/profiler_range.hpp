@@ -8,7 +8,7 @@
 #include <vram/base/requirements.hpp>
 
 #include <concepts> // convertible_to
-#include <cstdint>  // uint64_t
+#include <cstdint>
 
 namespace vram {
 namespace detail {

@@ -9,10 +9,10 @@
 #include <vram/order/core/wait_or_report.hpp>
 #include <vram/transfer/core/pinned_slot.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint32_t, uint64_t
-#include <utility> // swap
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

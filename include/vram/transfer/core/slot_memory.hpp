@@ -20,11 +20,11 @@
 #include <vram/transfer/core/pinned_slot.hpp>
 #include <vram/transfer/core/slot.hpp>
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uint32_t
-#include <new>     // placement new
-#include <utility> // move
-#include <vector>  // vector
+#include <cstddef>
+#include <cstdint>
+#include <new> // placement new
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -6,8 +6,8 @@
 
 #include <vram/transfer/core/slot_queue.hpp>
 
-#include <cstddef> // size_t
-#include <vector>  // vector
+#include <cstddef>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -6,8 +6,8 @@
 
 #include <vram/base/requirements.hpp>
 
-#include <cstddef> // size_t
-#include <utility> // exchange
+#include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {

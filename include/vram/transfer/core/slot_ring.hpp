@@ -11,12 +11,12 @@
 #include <vram/transfer/loader_error.hpp>
 #include <vram/transfer/loader_statistics.hpp>
 
-#include <cstddef>   // size_t, byte
-#include <cstdint>   // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <exception> // rethrow_exception
 #include <memory>    // enable_shared_from_this
 #include <optional>  // optional
-#include <utility>   // move
+#include <utility>
 
 namespace vram {
 namespace detail {

@@ -17,13 +17,13 @@
 #include <vram/transfer/loader_statistics.hpp>
 #include <vram/transfer/platform_clock.hpp>
 
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <cstddef>
+#include <cstdint>
 #include <cstring>   // memset
 #include <exception> // exception_ptr
 #include <optional>  // optional
-#include <utility>   // move
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -9,10 +9,10 @@
 #include <vram/transfer/core/slot_queue.hpp>
 #include <vram/transfer/slot_states.hpp>
 
-#include <cstddef>   // size_t
+#include <cstddef>
 #include <exception> // exception_ptr
-#include <utility>   // move, exchange
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -12,10 +12,10 @@
 #include <vram/transfer/core/wake_rules.hpp> // waiting_threads
 #include <vram/transfer/platform_clock.hpp>
 
-#include <cstddef> // size_t
-#include <cstdint> // uint32_t, uint64_t
-#include <thread>  // this_thread
-#include <utility> // declval, exchange
+#include <cstddef>
+#include <cstdint>
+#include <thread> // this_thread
+#include <utility>
 
 namespace vram {
 namespace detail {

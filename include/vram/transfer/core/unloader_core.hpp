@@ -18,11 +18,11 @@
 #include <vram/transfer/core/unloader_ring.hpp>
 #include <vram/transfer/unloader_options.hpp>
 
-#include <cstddef>   // size_t, byte
+#include <cstddef>
 #include <exception> // exception_ptr, current_exception
 #include <memory>    // enable_shared_from_this
 #include <span>      // span
-#include <utility>   // move, exchange
+#include <utility>
 
 namespace vram {
 namespace detail {

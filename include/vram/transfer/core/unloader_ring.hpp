@@ -16,12 +16,12 @@
 #include <vram/transfer/loader_error.hpp>
 #include <vram/transfer/unloader_options.hpp>
 
-#include <cstddef>   // size_t
+#include <cstddef>
 #include <cstdio>    // snprintf
 #include <exception> // exception_ptr, rethrow_exception
 #include <optional>  // nullopt
-#include <utility>   // move
-#include <vector>    // vector
+#include <utility>
+#include <vector> // vector
 
 namespace vram {
 namespace detail {

@@ -7,11 +7,11 @@
 #include <vram/transfer/core/pinned_slot.hpp> // has_timing
 #include <vram/transfer/core/slot.hpp>
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <memory>  // unique_ptr, make_unique
-#include <vector>  // vector
+#include <atomic> // atomic
+#include <cstddef>
+#include <cstdint>
+#include <memory> // unique_ptr, make_unique
+#include <vector> // vector
 
 namespace vram {
 namespace detail {
