@@ -84,7 +84,8 @@ private:
     int                  index_;
 };
 
-/// Makes `device` the calling thread's current device as long as the guard exists.
+/// Makes `device` the calling thread's current device as long as the guard exists. The destructor
+/// restores the previous one.
 ///
 /// Failure   None.
 /// Cost      None.

@@ -88,7 +88,7 @@ struct sim_figures {
 struct sim_trace {
     /// The name in reports: "copy host to device", "fill", the name of a kernel, ...
     char const*   name;
-    std::uint64_t number;   ///< number of the operation, in the order of calls
+    std::uint64_t number;   ///< number of the operation, as in reports
     std::uint64_t stream;   ///< id of the stream of the operation
     int           device;   ///< index of the device that executed the operation
     sim_engine    engine;   ///< the engine that executed the operation

@@ -91,7 +91,7 @@ enum class sim_default_stream : unsigned char { legacy, per_thread };
 ///     CHECK(allocate.of(1_MiB) == 18us);
 class sim_cost {
 public:
-    /// The cost of a call for this many bytes.
+    /// One point of the cost function: a number of bytes, and the cost of a call for it.
     struct point {
         /// The number of bytes of the call.
         std::size_t bytes;

@@ -147,7 +147,7 @@ struct sim_event_of {
 ///     sim_block_of const& block = node.reports().front().block;
 ///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
-    /// Name of the resource that divides chunks into blocks, such as "pool".
+    /// Name of the pool or other resource that made the block in a chunk; empty if none did.
     char const* resource = "";
     /// The first address of the block.
     std::uintptr_t address = 0;
@@ -215,7 +215,7 @@ struct sim_unchecked {
     std::uint64_t orders  = 0;
     std::uint64_t ignored = 0; ///< number of reports that `sim_node::ignore` suppressed
 
-    /// Returns the numbers that are not 0, as one line of text.
+    /// Returns the numbers that are not 0 as one line of text, or "everything was checked".
     [[nodiscard]] std::string text() const;
 };
 

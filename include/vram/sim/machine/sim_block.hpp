@@ -36,7 +36,7 @@ struct sim_block {
     /// after `sim_pages::set_access`.
     bool granted = true;
     int  device  = 0;
-    /// The blocks that a pool or other resource allocated in this block, if one divides it.
+    /// The blocks that a pool or other resource allocated in this block; null if none divides it.
     std::unique_ptr<sim_parts> parts{};
     /// For each device: true if its kernels may access the memory of the block's pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;

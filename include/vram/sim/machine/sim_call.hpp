@@ -39,7 +39,8 @@ public:
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
     /// Counts a new step of the calling thread in its vector clock (the record of what happens
-    /// before its next step), and returns a description of this call for reports.
+    /// before its next step), and returns a description of this call, as the operation `name`, for
+    /// reports.
     [[nodiscard]] sim_event_of host_step(char const* name);
     /// Stores this call as the one that recorded the event `e`, for reports. Stores no call if
     /// races are not checked.

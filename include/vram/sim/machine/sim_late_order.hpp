@@ -131,7 +131,7 @@ private:
     struct wait {
         std::size_t   slot;
         std::uint64_t count;
-        vector_clock  then; ///< vector clock of the work that happens before the wait
+        vector_clock  then; ///< vector clock of the work that happens before the wait's end
         /// For each stream or thread, its first operation that follows the wait.
         std::map<std::size_t, std::uint64_t> followers;
         bool                                 open;

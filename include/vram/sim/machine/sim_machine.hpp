@@ -104,7 +104,7 @@ public:
     }
 
     /// Called when the owner of a stream (a `sim_stream`) is destroyed. Invalidates its capture.
-    /// Notifies the resources that use it, unless it is raw (`sim_stream_options::raw`).
+    /// Unless the stream is raw, increments `ends`, from which resources learn of the end.
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {

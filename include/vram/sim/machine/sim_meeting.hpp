@@ -27,7 +27,7 @@ struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
         std::uint64_t     id;     ///< id of the rank's stream
-        /// Index and number, in vector clocks, of the wait for the other ranks
+        /// Index and number, in vector clocks, of this rank's wait for the other ranks.
         std::size_t   slot;
         std::uint64_t count;
     };

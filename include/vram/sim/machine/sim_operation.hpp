@@ -34,7 +34,7 @@ struct sim_task {
     sim_time    duration{};
     /// The part of `duration` that takes longer if other operations use the link.
     sim_time    transfer{};
-    std::size_t link = 0;     ///< number of the link that the operation uses
+    std::size_t link = 0;     ///< number of the link that the operation uses, see `sim_link_number`
     bool        copy = false; ///< true for a copy or a fill
     /// The part of vram that queued the operation, and the number of its batch or result.
     sim_part      part = sim_part::program;

@@ -37,7 +37,8 @@ public:
                 "sim_options: a page must be a power of two, of 4 KiB or more");
     }
 
-    /// Reserves a range of addresses without memory.
+    /// Reserves a range of addresses without memory, and returns its start. The alignment is at
+    /// least a page.
     [[nodiscard]] void* reserve(int device, std::size_t bytes, std::size_t alignment) {
         call_.admit();
         demand(whole(bytes) && bytes != 0 && valid_alignment(alignment));

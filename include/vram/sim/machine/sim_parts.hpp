@@ -44,7 +44,7 @@ struct sim_inner_block {
     sim_event_of released{};
     sim_event_of before{}; ///< the free of the block that was at this address before, if any
     interval_map<sim_history> history{};
-    /// The chunks and blocks in this block, if a resource divides it.
+    /// The chunks and blocks in this block if another resource divides it; null if none does.
     std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }

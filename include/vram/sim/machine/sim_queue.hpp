@@ -213,7 +213,7 @@ private:
         s.waits.clear();
     }
 
-    /// The device of an operation, and the index and step of its stream in vector clocks.
+    /// The device of an operation, and the index and count of the operation in vector clocks.
     struct place {
         int           device;
         std::size_t   slot;

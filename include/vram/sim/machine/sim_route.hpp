@@ -69,7 +69,7 @@ struct sim_route {
     std::size_t bandwidth = 0;
     sim_time    latency{};
     bool        reachable = true;
-    std::size_t shared    = 0; ///< number of the link that copies of this route share
+    std::size_t shared    = 0; ///< number of the link of the copy, see `sim_link_number`
 
 private:
     void link(sim_options const& o) {

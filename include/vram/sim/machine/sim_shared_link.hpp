@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// The things that operations share: the link to or from the host, for pinned or pageable memory;
-/// the link to another device; and the memory of a device.
+/// The kinds of links that simulated operations share: to or from the host, for pinned or for
+/// pageable memory; to another device; and the memory of a device, which counts as a link.
 enum class sim_link_kind : unsigned char {
     to_device,
     to_host,

@@ -80,8 +80,9 @@ struct sim_stream_state {
     vector_clock vclock;
     /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
-    std::uint64_t count = 0; ///< number of the stream's last step
-    /// A counter that each action on the stream increases: an operation, an event record or a wait.
+    std::uint64_t count = 0; ///< number of the stream's last step: its counter at `slot`
+    /// A counter that each action on the stream increases (an operation, an event record or a
+    /// wait), so that a later call sees if the stream has new work.
     std::uint64_t work = 0;
     /// Value that `work` of the legacy default stream had when this stream was last ordered after
     /// it.

@@ -76,7 +76,7 @@ struct sim_word {
         }
     };
 
-    std::uint32_t    value = 0; ///< the value of the last write that was executed
+    std::uint32_t    value = 0; ///< value of the last executed write; the word may differ by now
     std::list<write> done;      ///< the last executed writes, at most `most`
     std::list<write> queued;
     /// Waits for a value of this word: all that are open (no suitable write is queued yet), and the
