@@ -102,8 +102,8 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        /// Bytes of the segment that events `chunk_removed` have removed and that no later event
-        /// `chunk_added` has added again. If all bytes are removed, the segment ends.
+        /// Bytes of the segment (a chunk) that events `chunk_removed` have removed and that no
+        /// later event `chunk_added` has added again. If all bytes are removed, the segment ends.
         std::uint64_t removed = 0;
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.

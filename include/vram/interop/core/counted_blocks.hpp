@@ -141,7 +141,8 @@ private:
         unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
-        /// Next block of the area; in a node without a block, the next such node.
+        /// Next block in the list of the area (64 KiB of addresses); in an unused node, the next
+        /// one.
         node* next = nullptr;
         /// The address of the pointer to this node, through which `unlink` removes the node from
         /// the list of its area: that of `area::first`, or of `next` in the node before.

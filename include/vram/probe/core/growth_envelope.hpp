@@ -197,8 +197,8 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the smallest size of the steps from the number `step` on; a larger one if `thin_out`
-    /// has removed its entry.
+    /// Returns the smallest size from the step with the number `step` to the last step. If
+    /// `thin_out` has removed the entry of that size, returns the size of a later entry.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
         // The first entry at `step` or later is one of those from `low` to `high`.
         std::size_t low = 0, high = entries_.size() - 1;

@@ -192,8 +192,9 @@ private:
         if (end > pages_ * page_) { return {}; }
         return {address, bytes, first, (end + page_ - 1) / page_};
     }
-    /// Returns a block of `bytes` bytes in the gap `g` that starts at the first page from `from` on
-    /// that is a multiple of `alignment`, or an empty block if it does not fit.
+    /// Returns a block of `bytes` bytes in the gap `g` (pages without a block). It starts at the
+    /// first page from the number `from` on with an address that is a multiple of `alignment`.
+    /// Returns an empty block if the gap is too small for that.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
         std::uintptr_t address = base_ + from * page_;
