@@ -32,7 +32,8 @@ public:
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
         // If no line of the program is known, the message ends with the line of vram that reports
-        // the error. Not for the leaks of a resource with a name: they all have one such line.
+        // the error. A leak with the name of its resource is reported without this line, because
+        // one line of vram reports the leaks of all resources.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));

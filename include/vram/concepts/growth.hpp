@@ -13,8 +13,8 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    /// The fewest bytes that the pool must add, by a chunk or by the extension of a chunk: the
-    /// requested size, rounded up as the pool rounds the sizes of its blocks or pages.
+    /// The fewest bytes with which the pool can serve the request: the requested size, rounded up
+    /// as the pool rounds sizes, or less if a chunk is extended that has free memory at its end.
     std::size_t needed = 0;
     /// Bytes that the pool has reserved so far for blocks of this kind (small or large).
     std::size_t held = 0;

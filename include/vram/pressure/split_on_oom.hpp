@@ -49,7 +49,7 @@ public:
     }
 
     /// Calls `work(first, n)` for the items [first, first + n), in consecutive pieces that together
-    /// cover [0, count). If a call throws `out_of_memory`, calls it again with half as many items.
+    /// cover [0, count). If a call throws `out_of_memory`, tries half of that piece next.
     template <class Work>
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;

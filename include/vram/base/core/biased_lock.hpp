@@ -38,8 +38,9 @@ namespace detail {
 ///           code under this lock calls no upstream, and no platform function that waits.
 class biased_lock {
 public:
-    /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that
-    /// the compiler keeps a guard in registers.
+    /// Locks in its constructor (except that of `hold_by_bias`, if the thread does not own the
+    /// bias) and unlocks in its destructor. All functions are inlined, so that the compiler keeps a
+    /// guard in registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(biased_lock const& owner) noexcept : owner_{&owner} {

@@ -48,8 +48,8 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Threads beyond the 1024th share numbers from 1024 on: these have no bit in the bitmap
-        // of numbers in use, and are not released.
+        // Threads beyond the 1024th share numbers from 1024 on: these have no bit in the bitmap of
+        // numbers in use, so there is nothing to release.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_release);

@@ -113,8 +113,8 @@ public:
             fill(to);
         });
     }
-    /// Stores an event. Also updates the list of present chunks if the kind is that of an added or
-    /// removed chunk, and writes the files of `write_on_refusal` if it is `refused`.
+    /// Stores an event of the kind `kind`. Also updates the list of present chunks, for an added or
+    /// removed chunk or mapped pages, and writes the files of `write_on_refusal`, for a refusal.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -192,8 +192,8 @@ public:
 
 private:
     /// Converts stored events, which contain pointers, into those of a `history_record`, which have
-    /// indices in its tables of lines, tags, resources and call stacks. Equal lines, tags,
-    /// resources and call stacks have one entry.
+    /// indices in its tables of lines, tags, resources and call stacks. Equal pointers get one
+    /// entry.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}
