@@ -74,9 +74,10 @@ enum class sim_host_order : unsigned char {
     /// Each call is ordered after everything that the other threads have called before it. No
     /// correct program is reported, and no missing order between threads is found.
     ordered,
-    /// Only the order that the program requested from the simulation counts: creation and join of a
-    /// `sim_thread`, `sim_gate` and `sim_platform::lock`. Any other order, for example by a
-    /// `std::mutex`, must be declared with `sim_happens_before` and `sim_happens_after`.
+    /// Only the order that the program requested from the simulation counts: by events and waits
+    /// for streams, creation and join of a `sim_thread`, `sim_gate` or `sim_platform::lock`. Any
+    /// other order, for example by a `std::mutex`, must be declared with `sim_happens_before` and
+    /// `sim_happens_after`.
     checked,
 };
 
