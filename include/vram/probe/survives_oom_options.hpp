@@ -12,8 +12,8 @@ namespace vram {
 
 /// Options of `survives_oom`.
 struct survives_oom_options {
-    /// If not 0, only the runs are made in which this request is the first refused one (1 is the
-    /// first request of a run), to repeat a failure in a debugger.
+    /// To repeat one failure in a debugger: if not 0, only this request is the first refused one (1
+    /// is the first request of a run). The runs without a refusal are made as usual.
     std::uint64_t only = 0;
     /// If true, each request is refused in a second run too, together with all later ones of the
     /// run.

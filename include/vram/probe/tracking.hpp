@@ -176,9 +176,9 @@ public:
                detail::owner_table(by_site(), detail::owner_kind::site, rows);
     }
 
-    /// Reports the live blocks to the error sink: one error for each tag and line up to 20, and one
-    /// for all others. Returns the number of live blocks. The destructor calls this function if
-    /// `tracking_options::report_leaks` is true.
+    /// Reports the live blocks to the error sink as leaks: one error for each of the 20 pairs of a
+    /// tag and a line with the most live bytes, and one for all others. Returns the number of live
+    /// blocks. The destructor calls this function if `tracking_options::report_leaks` is true.
     std::size_t report_leaks() const noexcept { return books_->report_leaks(); }
     /// Removes the records of all blocks, as if they were freed, without calls of the upstream. The
     /// caller calls this function after the upstream has freed all blocks without `deallocate`, as
