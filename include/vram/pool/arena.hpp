@@ -226,7 +226,7 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// States that no captured graph that used this arena will be launched again, and that no
-    /// capture uses it now. The graph-retained memory (kept for these graphs) becomes free for every
+    /// capture uses it now. The memory that is retained for these graphs becomes free for every
     /// stream. If there is any, the host first waits for the devices of all streams that used this
     /// arena, because the last launch may still be running. Launches on streams of other devices
     /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.

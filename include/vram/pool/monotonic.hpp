@@ -230,7 +230,7 @@ public:
     /// are thrown. Cost: a look at every stream of every chunk.
     void retire(stream s) { core_.retire(s); }
     /// States that no captured graph that used this resource will be launched again, and that no
-    /// capture uses it now. The graph-retained memory (kept for these graphs) becomes free for every
+    /// capture uses it now. The memory that is retained for these graphs becomes free for every
     /// stream. If there is any, the host first waits for the devices of all streams that used this
     /// resource, because the last launch may still be running. Launches on streams of other devices
     /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.

@@ -38,7 +38,7 @@ struct chooser {
 };
 
 template <bool Filters, class First, class Second>
-auto both(First&& first, Second&& second) {
+auto pair_of(First&& first, Second&& second) {
     return observer_pair<First, Second, Filters>{std::forward<First>(first),
                                                  std::forward<Second>(second)};
 }
@@ -47,7 +47,7 @@ auto both(First&& first, Second&& second) {
 
 TEST_CASE("observer_pair: each observer is notified once, in the order of the upstreams") {
     chooser a, b, c;
-    auto    all = both<true>(both<true>(a, b), both<true>(both<true>(b, a), c));
+    auto    all = pair_of<true>(pair_of<true>(a, b), pair_of<true>(pair_of<true>(b, a), c));
     all.observe(event{.kind = kind::allocated});
     CHECK((a.events == 1 && b.events == 1 && c.events == 1));
     c.unwanted = kind::allocated;
@@ -57,15 +57,15 @@ TEST_CASE("observer_pair: each observer is notified once, in the order of the up
 
 TEST_CASE("observer_pair: of copies that share their state one is notified") {
     sharer a{1}, b{2}, c{1}, d{2};
-    both<true>(both<true>(a, b), both<true>(c, d)).observe(event{});
+    pair_of<true>(pair_of<true>(a, b), pair_of<true>(c, d)).observe(event{});
     CHECK((a.events == 1 && b.events == 1 && c.events == 0 && d.events == 0));
 }
 
 TEST_CASE("observer_pair: it skips what all its observers skip") {
-    static_assert(!skipping_observer<decltype(both<true>(std::declval<chooser&>(),
-                                                         std::declval<sharer&>()))>);
+    static_assert(!skipping_observer<decltype(pair_of<true>(std::declval<chooser&>(),
+                                                            std::declval<sharer&>()))>);
     chooser    a, b, c;
-    auto const all = both<true>(a, both<true>(b, c));
+    auto const all = pair_of<true>(a, pair_of<true>(b, c));
     static_assert(skipping_observer<std::remove_const_t<decltype(all)>>);
     CHECK(all.skips(kind::freed));
     CHECK_FALSE(all.skips(kind::allocated));
@@ -75,6 +75,6 @@ TEST_CASE("observer_pair: it skips what all its observers skip") {
 
 TEST_CASE("observer_pair: on a platform that observes, no event is skipped") {
     chooser a, b;
-    both<false>(a, b).observe(event{.kind = kind::freed});
+    pair_of<false>(a, b).observe(event{.kind = kind::freed});
     CHECK((a.events == 1 && b.events == 1));
 }

@@ -13,7 +13,7 @@ using namespace vram::detail;
 
 namespace {
 /// A platform whose process is ending: its streams must not be queried.
-struct ended_platform : sim_platform {
+struct ending_platform : sim_platform {
     [[nodiscard]] static bool ending() noexcept { return true; }
     [[nodiscard]] static bool capturing(stream) {
         ++queries;
@@ -29,8 +29,8 @@ TEST_CASE("wait_for_user: a stream is neither queried nor waited for if the proc
     sim_stream         s;
     sim_resource const device;
     doubles::keep_busy(s);
-    CHECK(wait_for_user<ended_platform>(s, device));
-    CHECK(ended_platform::queries == 0);
+    CHECK(wait_for_user<ending_platform>(s, device));
+    CHECK(ending_platform::queries == 0);
     CHECK_FALSE(s.done());
 }
 

@@ -74,7 +74,7 @@ private:
             return includes(among.first_, o) || includes(among.second_, o);
         } else if constexpr (!std::is_same_v<Among, O>) {
             return false;
-        } else if constexpr (requires { among.shares_with(o); }) {
+        } else if constexpr (requires(Among const& a) { a.shares_with(o); }) {
             return among.shares_with(o);
         } else {
             return std::addressof(among) == std::addressof(o);

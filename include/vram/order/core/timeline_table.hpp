@@ -111,8 +111,8 @@ public:
         }
         return *slots_[0];
     }
-    /// Calls `visit(timeline)` for one timeline (record of a stream) of each device. `visit` may add
-    /// timelines. Cost: linear in the number of timelines for each device.
+    /// Calls `visit(timeline)` for one timeline (record of a stream) of each device. `visit` may
+    /// add timelines. Cost: linear in the number of timelines for each device.
     template <class Visit>
     void for_each_device(Visit const& visit) {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
