@@ -89,12 +89,13 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// An observer with `skips(kind)`: while that returns true, resources send the observer no events
-/// of this kind. The result may change at any time. A resource also calls `skips` at the start of a
-/// request. If `allocated`, `refused` and `stream_waited` are skipped at that time, only
-/// `allocated` of these can be sent for the request, and only if it is not skipped at the end; if a
-/// second observer (of `fallback` or `segregated`) does not skip them, all three can. On an
-/// `observing_platform`, such as a simulated one, no event is skipped.
+/// An observer that can decline events: while `skips(kind)` returns true, resources send the
+/// observer no events of this kind. The result may change at any time: a resource calls `skips` at
+/// the start of a request and again before each event. If `skips` returns true at the start for
+/// each of `allocated`, `refused` and `stream_waited`, the request sends no event of the last two
+/// kinds later, even if `skips` then returns false for them; if a second observer (of `fallback` or
+/// `segregated`) does not skip all three, it can. On an `observing_platform`, such as a simulated
+/// one, no event is skipped.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {

@@ -71,7 +71,8 @@ private:
         write(packet_.number(8, static_cast<std::uint64_t>(time)).message(11, event));
     }
     void write(protobuf_message& packet) {
-        packet.number(10, 1); // `trusted_packet_sequence_id`: one sequence for all packets
+        // Perfetto's field `trusted_packet_sequence_id`: all packets of the file are one sequence.
+        packet.number(10, 1);
         whole_.clear();
         to_ << whole_.message(1, packet).bytes();
     }

@@ -46,7 +46,7 @@ public:
     /// Copies share the regions. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     nvtx_memory(nvtx_memory const&) noexcept            = default;
-    nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< see the copy constructor
+    nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< also shares the regions
 
     /// Returns true if `other` is a copy, which shares the regions. A resource over two upstreams
     /// (`fallback`, `segregated`) then notifies one of them.
@@ -66,9 +66,10 @@ public:
                kind != memory_event_kind::pages_mapped;
     }
 
-    /// The layer `observed` calls this function before it calls `forget_captures` of the upstream:
-    /// regions that were kept for captured graphs in memory that a capture returned to the upstream
-    /// end, also those of other stacks with this observer.
+    /// Called by the layer `observed` before `forget_captures` of the upstream. Removes from the
+    /// tool the chunks that stayed registered after a stream capture removed them, because the
+    /// captured graph may use the memory. Also removes such chunks of other stacks with this
+    /// observer.
     void forget_captures() noexcept { books_->forget_captures(); }
 
     /// Returns true if an NVTX tool, such as compute-sanitizer, checks the accesses to at least one

@@ -191,7 +191,7 @@ public:
         std::vector<block> const live = state_->all_live();
         for (block const& b : live) { compare_fences(*own, b); }
 
-        std::list<kept_block> kept; // no other thread can free a block in this list
+        std::list<kept_block> kept; // the quarantine: no other thread frees a block here
         {
             auto const held = state_->lock.hold();
             kept.swap(state_->kept);
@@ -262,8 +262,9 @@ private:
         return b.p - front(b.alignment);
     }
 
-    /// Returns the memory that `make` allocates. If the upstream refuses it, empties the quarantine
-    /// and calls `make` again, unless the stream captures.
+    /// Returns the result of `make()`, which allocates from the upstream. If the upstream refuses,
+    /// frees the blocks of the quarantine and calls `make` once more, unless there are none or the
+    /// stream `s` is being captured. Passes on a second refusal (an exception or null).
     template <class Make>
     [[nodiscard]] void* retried(std::optional<stream> s, std::size_t bytes, Make const& make) {
         auto const emptied = [&] {
@@ -386,7 +387,7 @@ private:
         state_.reset();
     }
 
-    std::unique_ptr<book> state_; // is a pointer, so that the layer can be moved
+    std::unique_ptr<book> state_; // a pointer: the layer can be moved, the state cannot
 };
 
 namespace with {

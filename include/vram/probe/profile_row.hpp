@@ -19,7 +19,7 @@ struct profile_row {
     /// Statistics of the durations of the runs, in nanoseconds.
     struct times {
         std::uint64_t count = 0; ///< number of durations
-        std::uint64_t total = 0; ///< sum of the durations
+        std::uint64_t total = 0; ///< sum of the durations, in nanoseconds
         std::uint64_t least = 0; ///< the shortest duration; 0 if there is none
         std::uint64_t most  = 0; ///< the longest duration; 0 if there is none
 

@@ -130,8 +130,9 @@ private:
         }
         return await();
     }
-    /// Takes the lock by an exchange. Returns false if a thread holds it, or if the thread `first_`
-    /// owns the bias (locks by plain stores), which it may have got back before the exchange.
+    /// Takes the lock by an atomic exchange and returns true. Returns false if another thread has
+    /// taken the lock by an exchange, or if the bias is not revoked (the thread `first_` locks by
+    /// plain stores): `first_` may have got the bias again after the caller's test of `use_`.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }

@@ -119,7 +119,7 @@ private:
     /// constant DW_EH_PE_...), or 0 if the encoding is not supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
-        case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50: aligned
+        case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50, DW_EH_PE_aligned: not supported
         case 0x02:
         case 0x0A: return 2;
         case 0x03:
@@ -254,7 +254,7 @@ private:
         return which != reg_return;
     }
 
-    std::size_t         offset_; ///< offset of the call in the function
+    std::size_t         offset_; ///< bytes from the start of the function to the call
     std::uint8_t const* at_           = nullptr;
     std::uint64_t       code_factor_  = 1;
     std::int64_t        data_factor_  = 1;

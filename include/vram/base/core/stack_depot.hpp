@@ -242,7 +242,7 @@ private:
 #if __has_include(<unwind.h>)
     struct walk_state {
         unsigned           asked;
-        void const* const* frame; ///< the frame address of `here`
+        void const* const* frame; ///< frame address of the function `here()`, which the walk skips
         unsigned           count = 0;
         bool               begun = false;
         /// True if the unwinder finds the return address of `here` at `frame[1]`, from which a walk

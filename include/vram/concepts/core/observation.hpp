@@ -208,8 +208,8 @@ public:
     [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
-    /// A copy is made in the few places that send an event to an observer that may skip events. The
-    /// address of the original is then never needed, so its members stay in registers.
+    /// Used only where an observer that may skip events gets one: that call uses a copy of the
+    /// object. So no call needs the address of the original, and its members stay in registers.
     observation(observation const& other) noexcept
         : name_{other.name_},
           upstream_{other.upstream_},

@@ -244,7 +244,8 @@ private:
         std::uint32_t const origin = step.origin; // a copy, because `push` may move `step`
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
-    /// Frees the blocks in a range of addresses: those of `resource`, or of all resources.
+    /// Adds a step for the event `i` that frees a block, for each live block that begins in a range
+    /// of addresses: blocks of `resource`, or of all resources.
     void free_range(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes,
                     std::uint32_t resource = all_resources) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
@@ -382,12 +383,12 @@ private:
     std::uint64_t           first_live_     = 0;
 
     std::unordered_set<std::uint32_t>   completing_; ///< resources that send `free_completed`
-    std::unordered_set<std::uint32_t>   growing_;    ///< resources with virtual memory
+    std::unordered_set<std::uint32_t>   growing_;    ///< resources with segments that may grow
     std::map<std::uint64_t, live_block> live_;
     /// Freed blocks by address. An event `free_refused` makes them live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
-    std::unordered_map<std::uint64_t, lent>        lent_;  ///< blocks that are also chunks
+    std::unordered_map<std::uint64_t, lent>        lent_;  ///< by address: blocks used as chunks
     /// By address: number of invalid frees (events `freed` at an address with no live block of the
     /// resource), for each of which an event `free_refused` is expected.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;

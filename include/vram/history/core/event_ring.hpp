@@ -211,7 +211,8 @@ private:
         w.left = page_records_;
         return true;
     }
-    /// Returns a page that no writer had yet, or null if there is no host memory.
+    /// Allocates the memory of the next unused page and returns the page, or null if there is no
+    /// host memory. The caller has checked that a page is unused.
     page* unused() noexcept {
         page& found = pages_[used_];
         found.owner.reset(new (std::nothrow) word[width_ * page_records_]);

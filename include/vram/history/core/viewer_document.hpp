@@ -157,7 +157,8 @@ private:
             to_.dictionary([&] {
                 to_.key("action");
                 to_.string(name);
-                // The free memory of the device is not known, but the viewer needs this member.
+                // The viewer needs the free bytes of the device at a refusal. They are not known:
+                // `step.memory` is 0.
                 number(step.what == action::refused ? "device_free" : "addr", step.memory);
                 number("size", step.bytes);
                 number("stream", of_blocks || step.what == action::refused ? e.stream : 0);

@@ -218,8 +218,9 @@ private:
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         return shards_[shard_of_64(number_of(at))];
     }
-    /// Removes the blocks of a shard that begin in a range of addresses. `for_areas(s, visit)`
-    /// calls `visit` for each area that overlaps the range.
+    /// Removes the records of the blocks of `s` that begin in the `bytes` bytes at `begin`. Calls
+    /// `change(owner, -size)` for each of them that is live. `for_areas(s, visit)` must call
+    /// `visit` for each area (64 KiB of addresses with blocks of `s`) that overlaps the range.
     template <class Change, class ForAreas>
     static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
                           ForAreas const& for_areas) noexcept {

@@ -51,8 +51,9 @@ public:
         if (live > 0) { live_.add(live); }
         if (live < 0) { live_.sub(-live); }
         if (reserved != 0) { reserved_.fetch_add(reserved); }
-        // Operations on `state_`, here and in `publish`, and those on the values are sequentially
-        // consistent: if the state is not `idle`, the thread that samples sees the change later.
+        // If another thread is passing values to the tool, marks that they have changed. That
+        // thread then reads them again, with the change made above: all operations on `state_` and
+        // on the values are sequentially consistent.
         if (state_.load() != state::idle && leave()) { return; }
         if (step_ > 0 && differs_little(now())) { return; }
         publish();
@@ -95,13 +96,13 @@ private:
     [[gnu::always_inline]] void publish() noexcept {
         if (begin() && !sample()) { publish_again(); }
     }
-    /// Called by the thread that samples, if another thread has changed the values and marked this
-    /// (`left`). Compares the values with those that the tool has, and passes them too if they
-    /// differ (by `step_` or more), unless a further thread has begun to.
+    /// Called by the thread that has passed values to the tool, if another thread has changed the
+    /// values since and set the state `left`. Passes the new values too, unless they differ by less
+    /// than `step_` from those that the tool has, or a further thread has begun to pass them.
     [[gnu::noinline]] void publish_again() noexcept {
         do {
             values const sent = group_.last();
-            state_.store(state::idle); // from now on, another thread may sample
+            state_.store(state::idle); // from now on, another thread may pass values
             values const v = now();
             if (step_ > 0 ? differs_little(v) : v == sent) { return; }
         } while (begin() && !sample());
@@ -122,7 +123,8 @@ private:
         return state_.compare_exchange_strong(expected, state::idle);
     }
 
-    // All threads read these, and write them seldom.
+    // All threads read these members often and write them seldom. So `state_`, which changes each
+    // time that values are passed to the tool, begins another cache line.
     nvtx_counter_group        group_;
     std::int64_t              step_;
     std::atomic<std::int64_t> reserved_{0};

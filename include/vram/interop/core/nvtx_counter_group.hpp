@@ -82,7 +82,8 @@ public:
     }
 
     [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
-    /// Returns the values that the tool has, also those of an earlier use of the group.
+    /// Returns the values that were last passed to the NVTX tool, also by an earlier user of the
+    /// group. They are 0 if there are none, or if no tool has accepted the group (`known()`).
     [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
     /// Passes the values to the NVTX tool. Must not be called if `known()` is false (no tool has
     /// accepted the group).

@@ -54,7 +54,9 @@ public:
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
         if (!may_call()) { return; }
-        table_.drop_all(false); // CUDA has freed the memory of the others, or will
+        // Removes the heaps (registered chunks) at the tool, except those kept for captured graphs:
+        // CUDA has freed or will free their memory, and the tool then removes them by itself.
+        table_.drop_all(false);
     }
 
     /// Returns true if at least one chunk is registered with an NVTX tool as a heap (memory that

@@ -18,7 +18,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if two names of resources are equal.
+/// Returns true if two names of resources have equal text. Neither may be null.
 [[nodiscard]] inline bool same_name(char const* a, char const* b) noexcept {
     return a == b || std::strcmp(a, b) == 0;
 }
@@ -40,7 +40,7 @@ public:
 
     /// Returns true if there is no heap (memory that the tool checks).
     [[nodiscard]] bool empty() const noexcept { return heaps_.empty(); }
-    /// Returns true if the address lies in a heap.
+    /// Returns true if the address lies in a heap (memory that the NVTX tool checks).
     [[nodiscard]] bool contains(address at) noexcept {
         bool within = false;
         for_overlapping(heaps_, at, at + 1, [&](auto) { within = true; });
@@ -143,7 +143,7 @@ public:
             });
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Restores the block at `from`, the free of which was refused.
+    /// Undoes a call of `free` for the block at `from`, which the resource `name` then refused.
     void restore(address from, char const* name) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name) || b->second.frees == 0) {
@@ -162,13 +162,13 @@ public:
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if memory in the range is kept for captured graphs.
+    /// Returns true if freed memory in the range is still a region, for a captured graph.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
         return any;
     }
-    /// Ends the regions in a range that were kept for captured graphs.
+    /// Removes the regions kept for captured graphs at the tool, in [from, to) only.
     void forget_kept(address from, address to) noexcept {
         try {
             take_kept(from, to);
@@ -203,8 +203,8 @@ private:
     struct heap {
         address   end = 0;
         nvtx_heap is{};
-        bool      ended = false; ///< a capture has removed its chunk: a graph uses the memory
-        bool      whole = false; ///< it is one region, because host memory was lacking
+        bool      ended = false; ///< true if a capture removed the chunk, which a graph may use
+        bool      whole = false; ///< true if the whole heap is one region: no host memory
     };
     struct block {
         address     end        = 0;

@@ -107,8 +107,9 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns true if no earlier rise that ended with a return had about half of this length and
-    /// height, or more.
+    /// Returns false if a rise of the given length and height may be the next tooth of a sawtooth:
+    /// an earlier rise, after which the sizes returned, had about half of `length` or more and also
+    /// half of `height` or more.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -134,11 +135,12 @@ private:
                2 * (height / 3) >= swing_from(i);
     }
 
-    /// Returns the last entry of the plateau in the rise from the entry `first` on, or `first` if
-    /// there is none. A plateau has at least `least` steps and half as many as the rise before it.
-    /// It rises by less than a quarter of the slope after it. Each stretch of half its length after
-    /// it rises by a quarter of that slope or more, so the flat parts of a growth by jumps are no
-    /// plateaus.
+    /// Finds a plateau, as it lies between a warm-up and a leak, in the rise from the entry `first`
+    /// to the last step. Returns the index of its last entry, or `first` if there is none. With s
+    /// for the average slope after it, a plateau of n steps meets four conditions: n is at least
+    /// `least`; at most 2 n steps lie between `first` and the plateau; its slope is below s / 4;
+    /// and the slope of any n / 2 steps after it is at least s / 4, so a growth by jumps has no
+    /// plateau.
     [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
         constexpr std::size_t parts = 128;
         // The rise is divided into `parts` stretches of equal length: `at[k]` is the smallest size
@@ -182,7 +184,8 @@ private:
         }
         return best;
     }
-    /// Removes about half of the entries, so that the distances between the others are similar.
+    /// Removes about half of the entries, or more. Keeps the first and the last entry, and between
+    /// them entries at a distance of at least 1/2048 of the whole length in steps.
     void thin_out() noexcept {
         std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
         std::size_t         kept = 0;
@@ -200,7 +203,7 @@ private:
     /// Returns the smallest size from the step with the number `step` to the last step. If
     /// `thin_out` has removed the entry of that size, returns the size of a later entry.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
-        // The first entry at `step` or later is one of those from `low` to `high`.
+        // Binary search for the first entry at `step` or later: its index is in [low, high].
         std::size_t low = 0, high = entries_.size() - 1;
         while (low < high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -197,7 +197,7 @@ private:
     }
 
     std::atomic<owner_account*> accounts_[threads]{};
-    /// Account of the threads for which no host memory was left.
+    /// Figures of all threads for which there was no host memory for an account of their own.
     mutable owner_account       spare_{0};
     std::atomic<std::ptrdiff_t> total_{0};
     std::atomic<std::ptrdiff_t> peak_{0};

@@ -53,8 +53,10 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::move(other.blocks_)} {}
 
-    /// Returns a block of `bytes` bytes in a gap, at the start of a page that is a multiple of
-    /// `alignment`, or an empty block if no gap suffices. Does not insert the block.
+    /// Returns a block of `bytes` bytes in a gap, or an empty block if no gap suffices. Does not
+    /// insert the block. Its address is the start of a page and a multiple of `alignment`. The
+    /// block lies after the middle of the widest gap that suffices (at the front of the gap if that
+    /// is page 0). If it does not fit there, it lies at the front of the narrowest sufficient gap.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;

@@ -59,7 +59,8 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        // The driver frees the memory of a spare once no page is mapped to it any more.
+        // A spare (a piece of memory that backs no page) is left only if a page could not be
+        // unmapped. Releases its handle: the driver frees the memory once no page is mapped to it.
         for (std::size_t i = 0; i < spares(); ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
@@ -122,8 +123,9 @@ public:
     /// some of the memory stays at its old pages. Returns the number of pages moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // The pages to which memory was mapped so far. Until access rights are set, the old pages
-        // of this memory own it, so that a failure can be undone.
+        // Pages of [to, to_end) that are mapped to memory of the other range by now. The memory
+        // belongs to its old page until its new page has access rights, so that the old page keeps
+        // the memory if a driver call fails.
         numbers done;
         try {
             done.reserve(to_end - to);
