@@ -319,7 +319,7 @@ protected:
 
     // Largest size of a hole (a free block between large blocks) in which small blocks are placed.
     // A larger hole is more often coalesced into a block that a large request can use. (Two
-    // recorded traces of programs need less memory with holes up to 7/8; from 15/16 on, one needs more.)
+    // recorded traces need less memory with holes up to 7/8; from 15/16 on, one trace needs more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
