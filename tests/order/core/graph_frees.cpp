@@ -25,9 +25,9 @@ template class vram::detail::graph_frees<host_platform>;
 
 namespace {
 
-void* const address = reinterpret_cast<void*>(std::uintptr_t{256});
+void* const kept_block = reinterpret_cast<void*>(std::uintptr_t{256});
 
-freed_blocks::link* one_link() { return new freed_blocks::link{address, 10, 256}; }
+freed_blocks::link* one_link() { return new freed_blocks::link{kept_block, 10, 256}; }
 
 /// A platform that cannot return the device of a stream during a capture.
 struct forgetful_platform : sim_platform {
@@ -42,7 +42,7 @@ TEST_CASE("graph_frees: each device of a captured stream is waited for once, wit
     graph_frees<sim_platform>         first;
     sim_stream                        a, b, far{sim_device{1}}, unrelated{sim_device{2}};
     for (sim_stream const* s : {&a, &b, &far}) { first.add(*s, one_link()); }
-    CHECK(first.has(address));
+    CHECK(first.has(kept_block));
     CHECK(first.bytes() == 30);
     graph_frees<sim_platform> kept{std::move(first)};
     CHECK(first.bytes() == 0);
@@ -62,7 +62,7 @@ TEST_CASE("graph_frees: each device of a captured stream is waited for once, wit
     CHECK(held.owns_lock());
     CHECK(free.count() == 3);
     CHECK(kept.bytes() == 0);
-    CHECK_FALSE(kept.has(address));
+    CHECK_FALSE(kept.has(kept_block));
     CHECK(node.now() == 5ms);
     CHECK(kept.finish(held, sim_resource{}, free) == 0);
 }
@@ -108,5 +108,5 @@ TEST_CASE("graph_frees: at the end a failed wait is reported, and the blocks are
     CHECK(kept.bytes() == 0);
     CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.count(error_kind::leak) == 2);
-    CHECK(told.pointer() == address);
+    CHECK(told.pointer() == kept_block);
 }
