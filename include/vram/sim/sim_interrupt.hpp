@@ -38,8 +38,8 @@ public:
         self()              = {};
         return happened;
     }
-    /// Counts one call of the simulated device, and runs the function that was passed to `before`
-    /// if its call is reached.
+    /// Called at each call of the simulated device. Runs the function that the calling thread
+    /// passed to `before` with `nth`, if this is the `nth` call of the thread since then.
     static void count() {
         sim_interrupt& mine = self();
         if (mine.calls_ == 0 || --mine.calls_ != 0) { return; }

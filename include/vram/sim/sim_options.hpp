@@ -183,10 +183,11 @@ struct sim_costs {
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};
-    /// The time of a copy from pageable memory to a device, without a latency. If it is not empty,
-    /// it replaces `sim_options::pageable_bandwidth`.
+    /// Time of a copy from pageable memory to a device, to which `sim_options::copy_latency` is
+    /// added. If it is not empty, it replaces `sim_options::pageable_bandwidth`.
     sim_cost pageable_to_device = {};
-    /// The time of a copy from a device to pageable memory, without a latency.
+    /// Time of a copy from a device to pageable memory, to which `sim_options::copy_latency` is
+    /// added. If it is not empty, it replaces `sim_options::pageable_bandwidth`.
     sim_cost pageable_to_host = {};
 };
 

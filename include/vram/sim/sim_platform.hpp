@@ -97,8 +97,9 @@ struct sim_platform {
     [[nodiscard]] static device        device_of(stream s) { return s.device(); }
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
     [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
-    /// Returns a number that the captures at this time do not share, or 0 if the stream is not
-    /// being captured.
+    /// Returns a number that identifies the capture of the stream `s`: streams of one capture have
+    /// equal numbers, two captures in progress have different ones. Returns 0 if `s` is not being
+    /// captured.
     [[nodiscard]] static std::uint64_t capture_of(stream s) {
         sim_interrupt::count();
         detail::sim_stream_state& state = s.state();

@@ -49,8 +49,8 @@ class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread, with `device` as its current device and the tag of the
-    /// thread that creates it.
+    /// Starts `body()` on a new thread. Its current device is `device`, and its tag (`current_tag`,
+    /// the purpose of its allocations) is that of the calling thread.
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }

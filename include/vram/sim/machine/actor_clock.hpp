@@ -187,10 +187,10 @@ private:
         }
     }
 
-    /// Joins the clock `other`, which is known to include all counters of this clock except a few
-    /// in `last_` (counters that changed last). Copies all counters of `other`, and then raises
-    /// those few. A clock that is not a copy keeps its owner (the stream or thread that advances
-    /// it) and the owner's counter.
+    /// Joins `other`, which must be known to include all counters of this clock except a few in
+    /// `last_` (counters that changed last): copies `other`, then raises those few. If this is the
+    /// own clock of a stream or thread, not a copy of one, it keeps its owner, and the owner's
+    /// counter does not decrease.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -228,8 +228,9 @@ private:
         *this = std::move(next);
     }
 
-    /// Called if several counters of this clock have been raised. From now on, another clock is
-    /// known to include them all only if it includes the next count of this clock's owner.
+    /// Called after several counters of this clock were raised. From now on, another clock is known
+    /// to include them all only if it includes the count that the next `advance` of this clock's
+    /// owner returns.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -273,9 +274,10 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves counters from `last_` (counters that changed last) to the tree `all_`. Entries in the
-    /// bit sets `late_` and `via_late_` stay: clocks that are known to include the others may lack
-    /// these. If this frees too few entries of `last_`, moves all.
+    /// Makes room in `last_` (counters that changed last): moves entries to the tree `all_`.
+    /// Entries in the bit sets `late_` and `via_late_` (if `via_all_`) stay: a clock that is known
+    /// to include the tree may lack them. If fewer than `spare` entries would then be free, moves
+    /// all.
     void spill() {
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
@@ -305,13 +307,15 @@ private:
     /// includes all counters of this clock, except the owner's and the entries of `last_` that the
     /// bit set `late_` marks.
     std::uint64_t learned_ = 0;
-    /// Index of an earlier owner (stream or thread) of these counters, or `none`. Each clock that
-    /// includes that owner's count `via_count_` includes all counters in the tree `all_`.
+    /// Index of a stream or thread that owned these counters in an earlier clock, or `none`.
+    /// Another clock that includes the count `via_count_` of this stream or thread also includes
+    /// all counters in the tree `all_`, so a join need not compare them.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` (counters that changed last) that were raised late: a
-    /// clock may lack them although it includes the owner's count `learned_`.
+    /// Bit set of the entries of `last_` (counters that changed last) that were raised after
+    /// `learned_` was set. Another clock that includes the owner's count `learned_` may lack these
+    /// entries.
     unsigned late_ = 0;
     /// Bit set of entries of `last_` (counters that changed last). Another clock may lack these
     /// entries although it includes the count `via_count_` of `via_`, the stream or thread that

@@ -140,8 +140,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
         // return before a copy to pageable memory is complete. The simulated call waits, but the
         // host is not ordered after the copy.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
-        // A copy from pageable memory to a device may still be under way, so it does not happen
-        // before the host's next step.
+        // The host is ordered after the copy only if CUDA's call returns after the copy's end: for
+        // a copy to pageable or between host memory (`host_end`), unless `direct` is true. A copy
+        // from pageable memory to a device may still be under way.
         if (host_end && !direct) { m.acquire(*call.host, then); }
     }
 }

@@ -144,8 +144,10 @@ private:
     std::size_t size_ = 0;
     /// Number of intervals that `change` has visited since the last `compact`.
     std::size_t visited_ = 0;
-    std::size_t work_    = 0; ///< sum of the costs that `simplify` returned in the last `compact`
-    Value       first_{};     ///< the value of the interval that starts at 0
+    /// Estimated work of the next `compact`: the sum of the results of `simplify` for the intervals
+    /// that remained after the last one.
+    std::size_t work_ = 0;
+    Value       first_{}; ///< the value of the interval that starts at 0
     /// The values of all other intervals, by their start. Each ends where the next one starts.
     intervals rest_;
 };

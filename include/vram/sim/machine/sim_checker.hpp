@@ -70,7 +70,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A pageable source has been read when the call returns, unless the device reads it itself.
+        // The call has read a pageable source when it returns, unless devices use host page tables.
         if (block == &pageable_ && copy && !page_tables_ && access == sim_access::read) { return; }
         if (block == nullptr) { return; }
         if (block->parts != nullptr) {

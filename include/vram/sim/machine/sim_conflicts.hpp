@@ -69,9 +69,9 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// Without this call, only the last conflict with each stream is stored. From now on, an
-    /// earlier conflict with the stream is also stored if the stream waited, between the two
-    /// accesses, for work that is not queued yet.
+    /// Without this call, only the latest conflicting access of each stream or thread is stored.
+    /// After it, an older one is stored too if a wait for work that is not queued yet precedes only
+    /// one of the two accesses: that work may order only one of them.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
     /// Removes the conflicts with streams or threads of which the index in vector clocks is in

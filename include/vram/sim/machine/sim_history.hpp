@@ -16,17 +16,18 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then, sorted by the index of their stream or thread in vector clocks. `reads` also has earlier
-/// accesses if the last write may get an order, by a wait for work that is not queued yet, which
-/// they do not get.
+/// then, sorted by the index of their stream or thread in vector clocks. A new access normally
+/// replaces older ones. An older one stays in `reads` if a wait for work that is not queued yet
+/// precedes only one of the two: that work may then order only one of them.
 ///
 /// Cost      `note` is O(1) if streams read in turns. Otherwise it is O(log reads), or O(reads) for
 ///           the first read of a stream or thread.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
-    bool                      mixed  = false; ///< true if not all elements of `reads` are reads
-    std::size_t               latest = 0;     ///< position in `reads` that `note` changed last
+    /// True if an element of `reads` is no read: an atomic access, or an older write that is kept.
+    bool        mixed  = false;
+    std::size_t latest = 0; ///< position in `reads` that `note` changed last
 
     /// Adds an access. A read (or atomic access) replaces the last read (or atomic access) of its
     /// stream or thread. A write replaces all earlier accesses of all streams and threads. Keeps an

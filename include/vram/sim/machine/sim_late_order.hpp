@@ -53,8 +53,8 @@ public:
         ++open_;
     }
 
-    /// Called when the operation `step` is queued; `clock` (its vector clock) happens before it.
-    /// Stores it as one that follows each wait in `clock` for work that is not queued yet.
+    /// Called when the operation `step`, with the vector clock `clock`, is queued. For each wait in
+    /// `clock` for work that is not queued yet, records that `step` follows the wait.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -150,18 +150,19 @@ private:
     /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
 
-    /// The older waits of one stream, which are not stored singly any more. A clock that includes
-    /// the last of these waits includes all of them.
+    /// A summary of the older waits of one stream, which `forget` has removed: the first and last
+    /// of their counts in vector clocks. A clock that includes `last` follows all of them.
     struct forgotten {
-        std::uint64_t first; ///< count, in vector clocks, of the first wait that is not stored
+        std::uint64_t first; ///< smallest count of the removed waits
         std::uint64_t last;
-        vector_clock  then; ///< vector clock of the work that happens before any of these waits
+        /// Vector clock of all work that happens before at least one of the removed waits.
+        vector_clock then;
     };
 
-    /// Adds to `clock` the work that happens before the waits in `clock`, until no wait adds more.
-    /// Sets `open` to true if one of these waits is for work that is not queued yet. Returns true
-    /// if `clock` includes some of the waits of a stream that are not stored any more, but not all:
-    /// the work before those is unknown.
+    /// Adds to `clock` the work that happens before the waits in `clock`; repeats this for the
+    /// waits in that work. Sets `open` to true if one of the waits is for work that is not queued
+    /// yet. Returns true if the result may lack work: `clock` includes the first but not the last
+    /// of a stream's removed waits, of which only a common clock is stored (`forgotten_`).
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;

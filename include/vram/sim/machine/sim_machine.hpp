@@ -162,7 +162,7 @@ public:
     // adds only to the full order (with resources' waits): the program must not rely on it.
 
     /// Makes everything in the vector clock `then` happen before the next step of the owner of
-    /// `clock`. In a call of a resource, does so only in the full order (with resources' waits).
+    /// `clock`. A call of a resource changes only the full order, not the order of the program.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
@@ -208,7 +208,7 @@ public:
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
-    /// Records an allocation of a pool on the legacy default stream.
+    /// Records an allocation by a pool on the legacy default stream, before its next action.
     void add_allocation(sim_stream_state& legacy) {
         if (legacy.allocations == 0) {
             legacy.allocation_slot = checker.actor(legacy.vclock);

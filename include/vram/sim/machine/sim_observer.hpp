@@ -25,9 +25,9 @@ namespace detail {
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
 /// Applies the events of resources (blocks allocated and freed, chunks added and removed) to the
-/// memory of one node, and checks them. A free is compared with the uses of its block in the order
-/// of the program. An allocation is compared with the earlier frees of its memory in the full
-/// order, which includes the waits of the resource.
+/// memory of one node, and checks them. A free must follow the uses of its block in the order of
+/// the program (its calls alone). An allocation must follow the earlier frees of its memory in the
+/// full order, in which the waits of the resource count too.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock. No member waits or stops a thread.
@@ -150,8 +150,9 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk of a resource. In the access history, each block in the chunk is
-    /// replaced by its free, or by its allocation if it was not freed.
+    /// Removes a chunk of a resource. In the access history of the enclosing block, each block of
+    /// the chunk becomes one entry: its free, or its allocation if no valid free is known. Later
+    /// accesses and allocations are compared with this entry.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -190,7 +191,8 @@ private:
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        bool       shared  = false; // true if an earlier graph also uses the memory
+        // True if an earlier block in this memory also belongs to a captured graph.
+        bool       shared  = false;
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
             shared = shared || (graph && old.graph);
             if (graph || old.graph) { return; }
@@ -213,16 +215,16 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // During a capture, this call allocates nothing: the launches of the graph allocate the
-        // block.
+        // The history begins with this allocation (empty if no check needs it). During a capture,
+        // the launches of the graph allocate the block instead.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // After a double free, it is not known which of the two frees the resource refuses: an
-        // arena may process the second one first.
+        // A double free: the resource may refuse the first or the second free, because an arena may
+        // process the second one first.
         if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free and a free with a wrong size, so these change nothing.
         if (part == nullptr || part->freed || part->graph_freed) { return; }
@@ -309,8 +311,9 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the index in vector clocks of the stream or thread that made the allocation. If that
-    /// is the legacy default stream, `allocation.slot` is another index.
+    /// Returns the vector-clock index of the stream or thread that made `allocation`. For the
+    /// legacy default stream, returns the index of its work; `allocation.slot` is then its second
+    /// index, which counts only allocations.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -338,9 +341,9 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns the event `e` as a step of the stream `s`, or of the calling thread if `s` is null.
-    /// Sets `clocks_` to the vector clocks of all that happens before an action which this thread
-    /// would call on `s` now.
+    /// Converts `e`, an event of a resource, to a step of the stream `s`, or of the calling thread
+    /// if `s` is null. Sets `clocks_` to the vector clocks of all work that would happen before a
+    /// call which this thread makes on `s` now.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;

@@ -31,14 +31,19 @@ struct sim_inner_block {
     std::uintptr_t last     = 0;
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
-    /// True if the block was allocated or freed during a capture, and launches of the graph may
-    /// still use it.
+    /// True if the block was allocated or freed during a capture, so launches of the captured graph
+    /// may access it. A later free outside a capture resets this, unless `graph_freed` becomes
+    /// true.
     bool graph = false;
-    /// True if only launches of graphs may use the freed block: it was freed during a capture, or
-    /// the resource keeps its memory for a graph.
+    /// True if only launches of graphs may still access the block: it was freed during a capture;
+    /// or it was allocated during one and freed later, but its memory stays with the graph
+    /// (`shared`, or the event has `until_reset`).
     bool graph_freed = false;
-    bool shared      = false; ///< true if an earlier graph uses the memory as well
-    /// True if the block was freed twice, and it is not known which free is the wrong one.
+    /// True if the block was allocated during a capture, in memory of an earlier block that also
+    /// belongs to a captured graph.
+    bool shared = false;
+    /// True after a double free: the resource may refuse either of the two frees, so `released` may
+    /// be the refused one and is not compared with later allocations.
     bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};

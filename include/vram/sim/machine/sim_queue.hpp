@@ -178,8 +178,9 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             bool const races = m_.checker.on().races;
             if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
-            // `s` now follows all blocking streams, so its next action need not wait. If a resource
-            // makes this call, the checker must still see the program's next call wait for them.
+            // The legacy stream `s` now follows all blocking streams, so they need not be joined
+            // again. But a call of a resource has added this only to the full order: the program's
+            // next call must join them again, to add them to the order of the program.
             if (!races || !in_resource_call()) {
                 d.unfollowed.clear();
                 d.blocking_orphans.clear();
@@ -187,9 +188,9 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // `s` now follows the legacy stream, so its next action need not wait. If a resource
-            // makes this call, the program's next call must still wait: the order of the program
-            // (happens-before by its calls alone) does not contain the waits of resources.
+            // `s` now follows the legacy stream, so its next action need not join that again. But a
+            // call of a resource has added this only to the full order: the program's next call
+            // must join it again, to add it to the order of the program.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
@@ -218,7 +219,7 @@ private:
         int           device;
         std::size_t   slot;
         std::uint64_t count;
-        bool          graph = false; ///< true for a node of a graph
+        bool          graph = false; ///< true if a launch of a graph queues the operation
     };
 
     [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {

@@ -80,8 +80,9 @@ private:
 
     struct use {
         sim_operation* operation;
-        /// The operation ends when `served_` reaches this value. `served_` grows by the transfer
-        /// time that the link gives to each of its operations.
+        /// The operation ends when `served_` reaches this value: `served_` at its begin plus its
+        /// own transfer time. `served_` is the transfer time that each operation on the link
+        /// receives.
         wide goal;
     };
 
@@ -98,7 +99,8 @@ private:
     }
 
     std::vector<use> users_;
-    /// Transfer time served to each operation since the link was last unused, times `scale`.
+    /// Transfer time that an operation has received if it used the link since the link was last
+    /// unused, times `scale`. While k operations use the link, 1 ns of simulated time adds 1/k ns.
     wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};

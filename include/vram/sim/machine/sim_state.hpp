@@ -87,7 +87,8 @@ struct sim_stream_state {
     /// Value that `work` of the legacy default stream had when this stream was last ordered after
     /// it.
     std::uint64_t legacy_seen = 0;
-    /// True if the vector clock of the device's past work, `past_vclock`, includes all of `vclock`.
+    /// True if `past_vclock` of the device (the clock of its past work) includes all of this
+    /// stream's `vclock`, so it need not be joined again. Also true if races are not checked.
     bool in_past = false;
     /// Positions of the stream in the sets of its device, see `sim_stream_set`.
     std::size_t position[3] = {~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}};
@@ -199,7 +200,8 @@ struct sim_event_state {
     /// Simulated time at which the event was complete, if the event is timed.
     sim_time     when{};
     sim_event_of recorded_by; ///< the call of a host thread that recorded the event last
-    /// True if it was reported that nothing orders a wait after the last record.
+    /// True if a wait or query of a host thread that nothing orders after the last record was
+    /// reported: there is one report for each record.
     bool luck_reported = false;
 
     /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
@@ -226,8 +228,9 @@ struct sim_device_state {
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of the device's streams that are being captured
-    /// Streams with actions that are not complete, or with a vector clock not included in
-    /// `past_vclock`.
+    /// Streams with incomplete operations, and streams with a `vclock` that is not in
+    /// `past_vclock`, the vector clock of the device's past work. A wait for the device visits only
+    /// these streams.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Vector clock of past work of the device: includes the clocks of all destroyed streams and of

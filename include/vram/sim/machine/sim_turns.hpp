@@ -57,8 +57,8 @@ public:
 
     /// Returns true if the step `count` of the stream or thread with the vector-clock index `slot`
     /// happens before all later calls of host threads, and so before all later work of streams. Of
-    /// the threads that the option `threads` orders, it suffices that one is after the step: each
-    /// call of one follows all earlier calls of the others.
+    /// threads that the option `threads` orders by the times of their calls, one must follow the
+    /// step.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
         // With `checked`, a new thread that is no `sim_thread` follows no earlier step, so no step

@@ -159,7 +159,8 @@ public:
     }
 
 private:
-    /// The last operations that are not complete, and what happens before their end.
+    /// The work that a wait for a stream covers: `moments`, its operations that are not complete,
+    /// and the vector clock of all of its work.
     struct work {
         std::vector<sim_moment> moments;
         vector_clock            vclock;

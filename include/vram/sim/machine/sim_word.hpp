@@ -59,7 +59,8 @@ struct sim_word {
         std::uint64_t     count;
         sim_stream_state* stream = nullptr;
         std::uint64_t     id     = 0; ///< id of the stream that waits
-        /// The write after which the wait is ordered once it has ended: its index and step.
+        /// After the wait has ended: one write that may have ended it, as the vector-clock index of
+        /// its stream or thread and its step (`by_count`).
         std::size_t   by_slot  = 0;
         std::uint64_t by_count = 0;
         bool          open     = true;
@@ -82,7 +83,8 @@ struct sim_word {
     /// Waits for a value of this word: all that are open (no suitable write is queued yet), and the
     /// last `most` of those that have ended.
     std::vector<wait> waits;
-    /// Notification counters of the gates (`sim_gate`) at which threads wait for the word.
+    /// Counters of the gates (`sim_gate`: mutex and condition variable) at which threads wait for
+    /// this word. A write by a stream increments each, and wakes the threads at its gate.
     std::vector<std::uint64_t*> gates;
 
     /// Returns true if the program did not change the value, now `seen`, after the last write.
@@ -97,14 +99,16 @@ struct sim_word {
         write const* by = nullptr;
     };
 
-    /// Returns the end of the wait `use`: the work before it, whichever suitable write ends it. A
-    /// write in `clock` (of the operation that waits) excludes the writes that happen before it:
-    /// their values were overwritten. The result is empty if the wait may end at `seen`, the
-    /// present value, and no stream wrote that. If `plain` is false, the host cannot have stored
-    /// it, and a queued write counts instead. Returns null if no write is suitable.
+    /// Returns the order that the wait `use` gets: the work before every write that may end it.
+    /// `clock` is the vector clock of the operation that waits: a write that happens before another
+    /// write in `clock` was overwritten, and does not count. Returns an empty order if the wait may
+    /// end at `seen`, the present value, without a write of a stream. If `plain` is false, the host
+    /// cannot have stored `seen`, so a suitable queued write counts instead. Returns null if
+    /// neither `seen` nor a write is suitable.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
-        std::vector<write const*> known, found; // at most one write of each stream or thread
+        // Of each stream or thread: its last write in `clock`, its first that may end the wait.
+        std::vector<write const*> known, found;
         bool const                written = is_written(seen);
         auto const                each    = [&](auto const& visit) {
             if (written) { std::for_each(done.begin(), done.end(), visit); }
@@ -148,8 +152,9 @@ struct sim_word {
             waits.erase(std::find_if(waits.begin(), waits.end(), ended));
         }
     }
-    /// Records that the queued write with the operation number `number` was executed. `seen` is the
-    /// value before: if the program has changed it, no wait sees an earlier write any more.
+    /// Moves the write by the operation `number` from `queued` to `done`. `seen` is the value of
+    /// the word before it: if `seen` is not the value of the last executed write, the program has
+    /// changed the word, and no wait may end at an earlier write any more.
     void executed(std::uint64_t number, std::uint32_t seen) {
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return w.number == number; });
