@@ -74,7 +74,7 @@ public:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
         // A return address is that of the instruction after the call, which may belong to the next
-        // function.
+        // function. So the byte before the return address is looked up: it belongs to the call.
         auto const* const call  = static_cast<char const*>(address) - 1;
         std::uintptr_t    moved = 0;
         if (find(call, info, moved) && info.dli_fname != nullptr) {

@@ -102,7 +102,7 @@ struct error {
     char const* resource = nullptr; ///< type of the resource that reports, such as "pool"
     /// Function of the platform that failed, such as "cudaFree".
     char const* call = nullptr;
-    /// More about the reason, such as the text of an exception.
+    /// Text with more about the reason, such as `what()` of an exception; null if there is none.
     char const* cause = nullptr;
     /// Sentence of advice to the user in the error message. If null, the message has the usual
     /// advice for an error of this `kind`.

@@ -152,8 +152,8 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Appends what is known of the free: the size, the alignment and the stream that the caller
-    /// passed.
+    /// Appends the arguments of the free that are known: the size, the alignment if it was wrong,
+    /// and the stream. Then appends the `cause` of the error in parentheses, if there is one.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {

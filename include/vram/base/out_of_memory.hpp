@@ -37,7 +37,7 @@ struct shortage {
     std::size_t   live      = 0; ///< live bytes of the resource that refused
     /// Bytes that the resource that refused holds from its upstream, live or not.
     std::size_t reserved = 0;
-    /// Bytes of the largest free block of the resource that refused.
+    /// Bytes of the largest free block of the resource that refused; 0 if none or not known.
     std::size_t largest_free = 0;
     /// The limit of the resource that refused (0 allows no memory at all), or `no_limit`.
     std::size_t limit        = no_limit;

@@ -30,8 +30,8 @@ public:
     /// Returns false for the empty tag, which memory has that was allocated outside of each scope
     /// `tagged`, and otherwise true.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
-    /// Returns all names, from the outermost on, with '/' between them. Valid until the end of the
-    /// process.
+    /// Returns the names from the outermost tag to this one, such as "train/optimizer"; "" for the
+    /// empty tag. Valid until the end of the process.
     [[nodiscard]] constexpr char const* path() const noexcept { return known() ? node_->path : ""; }
     /// Returns the innermost name. Valid until the end of the process.
     [[nodiscard]] constexpr char const* name() const noexcept { return known() ? node_->name : ""; }
@@ -130,7 +130,7 @@ public:
     template <std::size_t Length>
     [[nodiscard]] explicit tagged(char (&text)[Length]) noexcept
         : tagged{text, std::strlen(text)} {}
-    /// Begins a scope with a string that ends with a null character.
+    /// Begins a scope with a string that ends with a null character, which is copied.
     template <class Pointer>
         requires std::is_same_v<Pointer, char const*> || std::is_same_v<Pointer, char*>
     [[nodiscard]] explicit tagged(Pointer const& text) noexcept : tagged{text, std::strlen(text)} {}

@@ -62,7 +62,8 @@ public:
     void reserve(std::size_t count, call_site at = call_site::current()) {
         bytes_.reserve(bytes_of(count), at);
     }
-    /// Reduces the capacity to the length, by a copy to a new block on the array's stream.
+    /// If the capacity exceeds the length, copies the elements to a new block of exactly the
+    /// length, and frees the old block, on the array's stream.
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
     /// Enqueues a copy of `host` into the array. `host` must be as long as the array. The host

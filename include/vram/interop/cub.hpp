@@ -110,7 +110,7 @@ public:
     [[nodiscard]] ::cuda::stream_ref query(::cuda::get_stream_t const&) const noexcept {
         return ::cuda::stream_ref{stream_.get()};
     }
-    /// Returns a handle of the memory. CUB calls this function.
+    /// Called by CUB. Returns a handle of the resource from which CUB allocates temporary memory.
     [[nodiscard]] memory_type query(::cuda::mr::get_memory_resource_t const&) const noexcept {
         return memory_;
     }

@@ -197,8 +197,9 @@ public:
     using stream     = cuda_stream_view;
     using properties = detail::properties_of<Resource>;
 
-    /// Stores `resource`, a resource or handle of CCCL or RMM. This is a template because CCCL's
-    /// references can be made from any resource, also from an `mr`: a copy would be ambiguous.
+    /// Stores `resource`, a resource or handle of CCCL or RMM. A template, because CCCL's
+    /// references can be made from any resource, also from an `mr`: with a parameter of the type
+    /// `Resource`, a copy of an `mr` would be ambiguous.
     template <class From>
         requires(!std::same_as<std::remove_cvref_t<From>, mr>) &&
                 std::convertible_to<From, Resource>
@@ -349,7 +350,8 @@ template <resource R>
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
 }
-/// Returns a handle for CCCL and RMM. It keeps the stack of a `shared` or `any_resource` alive.
+/// Makes a resource for CCCL and RMM from a copyable handle. If the handle is a `shared` or an
+/// `any_resource`, the result and its copies keep the stack alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] mr_handle<Handle> as_mr(Handle handle) noexcept {

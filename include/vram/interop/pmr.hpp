@@ -121,8 +121,8 @@ public:
                                       std::size_t alignment = default_alignment) {
         expects(valid_alignment(alignment), "pmr_source: the alignment must be a power of two");
         if (bytes == 0) { return nullptr; }
-        // Larger requests are refused here, because some libraries round the size up without a test
-        // for overflow.
+        // Sizes above `largest` are refused here: some libraries round a size up without a test for
+        // overflow.
         if (align(bytes, alignment) > largest) { throw refused(bytes, alignment); }
         try {
             return memory_->allocate(bytes, alignment);

@@ -101,7 +101,8 @@ template <resource R>
 [[nodiscard]] rmm_resource<resource_ref_of<R>> as_rmm(R& stack) noexcept {
     return rmm_resource<resource_ref_of<R>>{resource_ref_of<R>{stack}};
 }
-/// Returns a resource for RMM. It keeps the stack of a `shared` or `any_resource` alive.
+/// Makes a resource for RMM from a copyable handle. If the handle is a `shared` or an
+/// `any_resource`, the result and its copies keep the stack alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] rmm_resource<Handle> as_rmm(Handle handle) noexcept {

@@ -34,7 +34,8 @@ public:
     [[nodiscard]] explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
-    /// Starts the measurement of the resource's device, or of the current one if it has no device.
+    /// Starts the measurement of the device of `memory`, or of the thread's current device if the
+    /// resource `memory` has none.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
     [[nodiscard]] explicit device_delta(Resource const& memory)

@@ -94,8 +94,8 @@ private:
     std::array<figure, columns.size()> figures_{};
 };
 
-/// Sets the figures of `row` to those of `layer.usage`. `memory_usage` has 0 for a figure that the
-/// layer does not count: such a 0 is blank in the report.
+/// Copies the figures of `layer.usage` to `row`. A figure of 0 is blank in the report if the layer
+/// does not count it, as 0 reserved bytes together with live bytes show.
 template <class Row>
 void set_usage(Row& row, layer_facts const& layer) {
     memory_usage const& u = *layer.usage;

@@ -161,7 +161,7 @@ public:
 
     // Functions for the pages of a block.
 
-    /// Returns how many bytes of the range [q, q + n) have physical memory.
+    /// Returns how many of the `n` bytes at `q` are backed; 0 if no block's pages contain them all.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
         auto const  held = lock_.hold();
         auto const  all  = blocks_.touched(q, n);
@@ -238,8 +238,8 @@ public:
     /// Returns true if `p` lies in the reserved range, allocated or not.
     [[nodiscard]] bool owns(void const* p) const noexcept { return span_.range().holds(p); }
 
-    /// Releases physical memory that backs no page, until at most `keep` bytes of it are left.
-    /// Returns the number of bytes released.
+    /// Releases physical memory that backs no page, until at most `keep` bytes of it are left, but
+    /// not memory that cannot be unmapped. Returns the number of bytes released.
     std::size_t trim(std::size_t keep = 0) noexcept {
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();

@@ -94,7 +94,8 @@ private:
         Value*        value = nullptr; ///< the pointer stored for `key`; null if the cell is free
     };
 
-    /// Returns the largest number of entries that a table of `cells` cells stores.
+    /// Returns the largest number of entries that a table of `cells` cells stores. At least
+    /// half of the cells stay empty, so that searches are short.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }

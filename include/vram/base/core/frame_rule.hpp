@@ -24,7 +24,8 @@ struct vram_eh_bases {
     void* data;
     void* function; ///< the first address of the function
 };
-/// The function of the unwinder that finds the table entry of a function.
+/// A function of the unwinder (libgcc): returns the entry of the unwind table for the function that
+/// contains `address`. A null pointer if no library defines `_Unwind_Find_FDE`.
 [[gnu::weak]] void const* vram_find_fde(void* address, vram_eh_bases* found) noexcept
     asm("_Unwind_Find_FDE");
 }

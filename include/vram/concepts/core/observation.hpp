@@ -237,7 +237,8 @@ private:
         }
         return p;
     }
-    /// Notifies the observers of a wait of the stream, or of the host if `on_stream` is null.
+    /// Notifies the observers of a wait for freed memory: of the stream, or of the host if
+    /// `on_stream` is null.
     void notify_wait(void* p, std::size_t bytes, stream const* on_stream,
                      call_site at) const noexcept {
         auto const kind = memory_event_kind::stream_waited;

@@ -131,7 +131,8 @@ public:
     /// Returns false if the handle was moved from and has not been assigned since.
     [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
 
-    /// Returns true if both handles refer to one resource, or to equal resources of one type.
+    /// Returns true if both handles refer to one resource, to equal resources of one type, or to no
+    /// resource.
     friend bool operator==(erased const& a, erased const& b) {
         if (a.target_ == b.target_ && a.calls_ == b.calls_) { return true; }
         return a.calls_ == b.calls_ && a.target_ != nullptr && b.target_ != nullptr &&

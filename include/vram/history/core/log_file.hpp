@@ -172,7 +172,7 @@ private:
     void close() noexcept {
         unmap();
         if (file_ < 0) { return; }
-        // If the call fails, empty lines stay at the end of the file.
+        // Cuts off the unused end of the file. If `ftruncate` fails, empty lines stay there.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
         // `empty` has locked the file, unless it is a pipe or a device. If a forked child has the

@@ -18,7 +18,7 @@ namespace vram {
 namespace detail {
 
 struct dlpack_device {
-    // These are the values of `device_type` for the memory that vram exports and imports.
+    // Values of `device_type` (DLPack's `DLDeviceType`) of memory that vram exports and imports.
     static constexpr std::int32_t cpu     = 1;
     static constexpr std::int32_t cuda    = 2;
     static constexpr std::int32_t pinned  = 3;

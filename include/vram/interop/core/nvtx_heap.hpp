@@ -40,7 +40,7 @@ public:
         std::lock_guard const held{nvtx_registration};
         nvtx_heap             made;
         made.handle_ = nvtxMemHeapRegister(nvtx_domain(), &heap);
-        // The value of NVTX_MEM_HEAP_HANDLE_NO_TOOL, which does not compile in C++.
+        // Without a tool NVTX returns -1: NVTX_MEM_HEAP_HANDLE_NO_TOOL, which C++ cannot compile.
         if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
         return made;
     }
@@ -49,7 +49,8 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return handle_ != nullptr; }
 
-    /// Registers a region in the heap, with new contents: for the tool its bytes are uninitialised.
+    /// Registers the `bytes` bytes at `p` with the NVTX tool as a region of the heap (memory that
+    /// may be used). For the tool the bytes are uninitialised.
     void add_region(void const* p, std::size_t bytes) const noexcept {
         nvtxMemVirtualRangeDesc_t const range = range_of(p, bytes);
         nvtxMemRegionsRegisterBatch_t   batch{};

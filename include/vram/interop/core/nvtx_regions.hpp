@@ -292,7 +292,7 @@ private:
 
     std::map<address, heap>  heaps_;
     std::map<address, block> blocks_;
-    /// By address, the end of each region that is kept for captured graphs.
+    /// Begin and end of each region that stays after its free because a captured graph may use it.
     std::map<address, address> kept_;
 };
 

@@ -96,8 +96,8 @@ public:
 
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
 
-    /// Counts a request if the calling thread belongs to the trial (the call of `survives_oom` in
-    /// progress). Returns true if the layer must refuse the request.
+    /// Counts a request of at least one byte if the calling thread belongs to the trial (the call
+    /// of `survives_oom` in progress). Returns true if the layer must refuse the request.
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (bytes == 0) { return false; }
         auto const held = lock_.hold();
@@ -253,7 +253,7 @@ private:
     tried_free        wrong_{};
     std::size_t       live_bytes_  = 0;
     std::size_t       live_blocks_ = 0;
-    /// The blocks of the trial by address, including freed ones.
+    /// The blocks of the trial by address, also freed ones, so that a second free is found.
     address_map<tried_block>                 blocks_;
     heap_array<std::unique_ptr<tried_block>> records_;
 };
