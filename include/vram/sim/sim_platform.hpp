@@ -182,8 +182,8 @@ struct sim_platform {
         sim_call_host(s, function, argument, w);
     }
 
-    /// Writes `value` to the word at `where` in stream order. Returns false, and queues nothing, if
-    /// the word is in pageable memory.
+    /// Queues a write of `value` to the word at `where` on the stream `s` and returns true. Returns
+    /// false, and queues nothing, if the word is in pageable memory.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }

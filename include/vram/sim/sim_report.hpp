@@ -206,7 +206,7 @@ struct sim_report {
 struct sim_unchecked {
     std::uint64_t kernels        = 0; ///< number of kernels that declare no access
     std::uint64_t host_functions = 0; ///< number of host functions that declare no access
-    std::uint64_t pageable = 0; ///< number of accesses to pageable memory, which has no history
+    std::uint64_t pageable = 0; ///< number of accesses to pageable memory without an access history
     std::uint64_t waits    = 0; ///< number of undecided conflicts: a wait was forgotten
     std::uint64_t values   = 0; ///< number of writes that may end a wait ordered by another
     std::uint64_t resource_events = 0; ///< number of lost events of resources (no host memory)

@@ -62,7 +62,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                         .copy     = true,
                         .bytes    = bytes,
                         .where    = call.where};
-    // If there is no gap between the rows of a slice, the slice is declared as one range.
+    // Declares each row as one range. If neither source nor destination has gaps between the rows,
+    // declares each slice as one range.
     for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {

@@ -200,7 +200,8 @@ private:
         return nullptr;
     }
 
-    /// Records the allocation `step` of `block` for the checker. If that throws, erases the block.
+    /// Records the allocation `step` of `block` for the checker. If that fails, erases the block
+    /// and rethrows the exception.
     void remember(sim_block& block, sim_event_of const& step) {
         try {
             m_.checker.allocated(block, step);

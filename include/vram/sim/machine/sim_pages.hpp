@@ -120,7 +120,8 @@ public:
         ++memory.mappings;
     }
 
-    /// Permits devices to access all mappings in the range, which must be mapped completely.
+    /// Permits devices to access all mappings in the range. Throws `sim_error{invalid_value}` if a
+    /// part of the range is not mapped.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -182,7 +183,7 @@ private:
         return before == nullptr || before->end() <= at;
     }
     /// Returns the reservation (of addresses) that contains the range. Throws
-    /// `sim_error{invalid_value}` unless whole mappings cover the range.
+    /// `sim_error{invalid_value}` unless mappings cover the range and the last one ends with it.
     sim_reservation& mapped(void* p, std::size_t bytes) {
         sim_reservation& r  = reservation(p, bytes);
         std::uintptr_t   at = address(p);

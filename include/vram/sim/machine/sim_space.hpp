@@ -119,8 +119,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in a part of the addresses: from `next` on if possible, else from the
-    /// start of the part.
+    /// Allocates a block in the part `in` of the addresses: from `next` on if possible, else from
+    /// its start. Returns null if no gap between blocks is large enough.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);

@@ -74,7 +74,8 @@ struct sim_stream_state {
     sim_moment tail; ///< the last operation that was queued on the stream
     /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
-    /// Size of `waits` at which complete operations are removed from it.
+    /// If `waits` has this size, complete operations are removed from it before the next is added.
+    /// Then set to twice the number of the remaining ones, at least 16.
     std::size_t sweep_at = 16;
     /// What happens before the next operation. Call `sim_machine::changed` after each change.
     vector_clock vclock;

@@ -49,7 +49,7 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< state shared by the threads that are not in simulated time
+    sim_host    outside; ///< shared by threads outside simulated time, except with `checked`
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }

@@ -69,8 +69,8 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all queued work of the device is complete. Throws if a stream of the device is
-    /// being captured.
+    /// Blocks until all queued work of the device is complete. If a stream of the device is being
+    /// captured, invalidates the capture and throws `sim_error{stream_capturing}`.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -261,8 +261,8 @@ private:
         }
     }
 
-    /// Throws because the event was last recorded in a capture. If that has not ended, invalidates
-    /// it, in every mode (measured on an H100).
+    /// Throws `sim_error{captured_event}`, because `e` was last recorded in a capture. If the
+    /// capture is in progress, also invalidates it, in every capture mode (measured on an H100).
     [[noreturn]] void refuse_captured(sim_event_state& e) {
         if (!e.capture->ended) { e.capture->broken = true; }
         throw sim_error{sim_status::captured_event, call_.where};
