@@ -92,7 +92,7 @@ struct error {
     void const* block           = nullptr; ///< the start of the block that contains `pointer`
     std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
     std::size_t block_alignment = 0;       ///< alignment of the allocation of `block`; 0 if unknown
-    std::size_t blocks          = 0;       ///< number of blocks that leaked
+    std::size_t blocks          = 0;       ///< number of blocks that leaked; 0 if none did
     /// The program's line that allocated `block`, or the leaked blocks.
     call_site allocated_at = {};
     /// The program's line that freed the block before (for a double free).

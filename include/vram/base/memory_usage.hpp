@@ -30,7 +30,7 @@ struct memory_usage {
     std::uint64_t allocations = 0; ///< number of successful allocations
     /// Number of stream events that the resource has recorded, as by `cudaEventRecord`.
     std::uint64_t events = 0;
-    std::uint64_t waits  = 0; ///< number of waits of streams or host threads
+    std::uint64_t waits  = 0; ///< number of waits of streams or host threads for freed memory
     /// Number of calls by which the resource allocated memory from its upstream or the driver, or
     /// freed memory to it.
     std::uint64_t upstream = 0;

@@ -15,8 +15,8 @@ namespace vram {
 ///
 ///     current_resource_guard<cuda_platform> const scope{device, shared_pool};
 ///
-/// The guard owns the resource until the scope ends. Its memory must be freed by then, unless the
-/// caller keeps another handle.
+/// The guard owns a handle of the resource until the scope ends. Memory allocated from the resource
+/// must be freed by then, unless the caller keeps another handle.
 ///
 /// Failure   Throws as `current::set`, and sets nothing then.
 /// Threads   The setting applies to the whole process, so other threads see it too.

@@ -70,7 +70,7 @@ public:
 
     template <class Other>
     friend bool operator==(std_allocator const& a, std_allocator<Other, R> const& b) {
-        return a.mr_ == std_allocator{b}.mr_; // converted to this type, because `b.mr_` is private
+        return a.mr_ == std_allocator{b}.mr_; // converts `b`: `b.mr_` may be private here
     }
 
 private:

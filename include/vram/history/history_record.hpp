@@ -40,7 +40,7 @@ struct history_record {
         std::uint32_t stack    = 0; ///< index in `stacks`; 0 is the empty stack
         std::int64_t  time     = 0; ///< nanoseconds since 1970
         std::uint64_t memory   = 0; ///< address of the block or chunk; 0 if there is none
-        std::uint64_t bytes    = 0; ///< requested size of the block, or size of the chunk
+        std::uint64_t bytes    = 0; ///< requested bytes, or the size of the chunk or range
         /// Handle or id of the stream; 0 without a stream, and for a default stream of CUDA.
         std::uint64_t stream = 0;
 
@@ -49,7 +49,7 @@ struct history_record {
 
     /// A line of the program in a `history_record`.
     struct site {
-        std::string file;     ///< empty if the line is unknown
+        std::string file;     ///< source file; empty if the line is unknown
         std::string function; ///< function that contains the line; empty if unknown
         unsigned    line = 0; ///< 0 if the line is unknown
 

@@ -9,7 +9,8 @@
 
 namespace vram {
 
-/// Calls `trim(0)` on the resource under `retrying`, and tries again if that released memory.
+/// A retry policy for `retrying`: calls `trim(0)` of the resource under `retrying`, and lets it try
+/// the request again if memory was released.
 ///
 ///     retrying mr{fallback{pool{cuda_resource{}}, pool{managed_resource{}}}, trim_upstream{}};
 ///

@@ -22,8 +22,9 @@ struct sleep_really {
 };
 } // namespace detail
 
-/// Waits until another thread or process may have freed memory. The first wait takes `first`, each
-/// further one twice as long, at most `longest`. There are at most eight waits per request.
+/// A retry policy for `retrying`: waits before each further attempt, so that other threads or
+/// processes can free memory. The first wait takes `first`, each further one twice as long, at most
+/// `longest`. There are at most eight waits per request.
 ///
 ///     retrying mr{cuda_resource{}, wait_backoff{2ms, 200ms}};
 ///

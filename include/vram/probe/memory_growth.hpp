@@ -24,7 +24,7 @@ struct memory_growth {
     growth_of     of    = growth_of::live; ///< the bytes watched: live, reserved, or of the device
     std::uint64_t since = 0;               ///< number of the last step before the growth began
     std::uint64_t until = 0; ///< number of the last step; 0, as `since`, if nothing grows
-    std::size_t   bytes = 0; ///< the growth from `since` to `until`
+    std::size_t   bytes = 0; ///< growth in bytes from the step `since` to the step `until`
     /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
     /// The step with which `live` and `sites` compare: the last one, not after `since`, at which

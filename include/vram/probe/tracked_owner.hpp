@@ -37,7 +37,7 @@ struct tracked_owner {
     /// Number of frees on a stream other than that on which the block was allocated.
     std::uint64_t crossed = 0;
     call_site     crossed_at{};         ///< line of one of the frees that `crossed` counts
-    bool          peak_is_exact = true; ///< false if `peak` is an upper bound
+    bool          peak_is_exact = true; ///< false if `peak` is only an upper bound of the peak
 };
 
 } // namespace vram

@@ -225,7 +225,7 @@ private:
     std::uint32_t              page_records_;
     std::vector<page>          pages_;
     std::mutex                 turn_;
-    std::size_t                used_   = 0;       ///< pages that writers got; guarded by `turn_`
+    std::size_t                used_   = 0;       ///< number of pages in use; guarded by `turn_`
     page*                      oldest_ = nullptr; ///< page to overwrite next; guarded by `turn_`
     page*                      newest_ = nullptr; ///< newest full page; guarded by `turn_`
     std::atomic<std::uint64_t> horizon_{0};

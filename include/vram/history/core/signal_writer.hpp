@@ -109,7 +109,7 @@ private:
         case SIGTTOU:
         case SIGURG:
         case SIGWINCH: return false;
-        default: return signal < 32; // numbers from 32 on are real-time signals
+        default: return signal < 32; // false for real-time signals: 32 and above
         }
     }
     /// Returns true if the signal number is one that the system sends if an instruction of the

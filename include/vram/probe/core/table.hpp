@@ -14,7 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Text in columns, the first aligned left, others right. Columns without text are left out.
+/// Text in columns, the first aligned left, the others right. A column without text below its
+/// heading is left out.
 ///
 ///     table figures{3};
 ///     for (char const* each : {"layer", "live", "peak"}) { figures.add(each); }

@@ -53,7 +53,7 @@ public:
         friend class tick_clock;
         ticks        from_   = 0;
         std::int64_t origin_ = 0;
-        double       scale_  = 1; ///< nanoseconds for each tick
+        double       scale_  = 1; ///< nanoseconds per tick of the counter
     };
     [[nodiscard]] conversion_of_ticks conversion() const noexcept {
         reading const       end = read();

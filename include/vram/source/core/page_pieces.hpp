@@ -14,11 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// Records the mappings; it calls no driver. A *page* is a place in an address range; a *piece* is
-/// physical memory of the size of a page. At most one page *owns* a piece; a piece without an owner
-/// is a *spare*. Pages that owned the piece before stay mapped to it, and their mapping is *stale*:
-/// if such a page owns the piece again, it need not be mapped again. The table lists the pages with
-/// a stale mapping to each piece.
+/// Records which pages of an address range are mapped to which physical memory. The caller makes
+/// the driver calls. A *page* is a place in the address range; a *piece* is physical memory of the
+/// size of a page. At most one page *owns* a piece; a piece without an owner is a *spare*. Pages
+/// that owned the piece before stay mapped to it, and their mapping is *stale*: if such a page owns
+/// the piece again, it need not be mapped again. The table lists the pages with a stale mapping to
+/// each piece.
 ///
 ///     page_pieces<handle> pieces{16};
 ///     pieces.reserve();
