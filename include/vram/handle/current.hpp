@@ -209,7 +209,8 @@ private:
         }
     }
 
-    // Static variables of functions, because nvcc 13.0 rejects static members of these types.
+    // The list of slots and its mutex are static variables of functions, because nvcc 13.0 rejects
+    // static members of these types.
     [[nodiscard]] static std::atomic<slot*>& first() noexcept {
         static constinit std::atomic<slot*> head{nullptr};
         return head;

@@ -47,10 +47,11 @@ public:
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes the file when the process receives the signal. The handler that was installed before
-    /// runs after that. If there was none, and the signal was not ignored, the process ends, except
-    /// for SIGUSR1, SIGUSR2, real-time signals, and those that end no process. A forked process
-    /// writes nothing.
+    /// Writes the file when the process receives the signal, and then calls the handler that was
+    /// installed before. If there was none, the process ends, except for SIGUSR1, SIGUSR2,
+    /// real-time signals, signals that end no process by default, and ignored signals. A fault
+    /// of an instruction ends the process even if the signal was ignored. A forked
+    /// process writes nothing.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;

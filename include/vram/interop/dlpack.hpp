@@ -185,8 +185,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the number of elements in each dimension.
     [[nodiscard]] std::span<std::int64_t const> shape() const noexcept { return shape_; }
-    /// Returns the distance between neighbours in each dimension, in elements. It is empty if the
-    /// owner of the tensor gave none: the rows then have no gaps.
+    /// Returns the strides: for each dimension, the distance between neighbours in elements. Empty
+    /// if the owner of the tensor gave none: the elements then lie row by row without gaps.
     [[nodiscard]] std::span<std::int64_t const> strides() const noexcept { return strides_; }
     /// Returns true if the elements lie row by row without gaps, so that they form one array.
     [[nodiscard]] bool contiguous() const noexcept {

@@ -29,7 +29,8 @@ namespace detail {
 /// the signal ends the process (SIGTERM, SIGSEGV, SIGHUP, ...), the handler waits for the thread,
 /// for at most ten seconds. Then it calls the handler that was installed before. If there was none,
 /// and the signal was not ignored, it restores the default action and raises the signal again. For
-/// SIGUSR1, SIGUSR2 and real-time signals it neither waits nor raises the signal. In a forked
+/// an ignored fault, such as SIGSEGV, it restores the earlier action; the system then ends the
+/// process. For SIGUSR1, SIGUSR2 and real-time signals it neither waits nor raises it. In a forked
 /// process the thread does not exist, and only the handler that was installed before is called.
 ///
 /// Failure   `add` throws `std::system_error` if the signal has no handler (SIGKILL), and
