@@ -95,7 +95,7 @@ private:
 };
 
 /// Copies the figures of `layer.usage` to `row`. A figure of 0 is blank in the report if the layer
-/// does not count it, as 0 reserved bytes together with live bytes show.
+/// does not count it: for example, 0 reserved bytes of a layer with live bytes.
 template <class Row>
 void set_usage(Row& row, layer_facts const& layer) {
     memory_usage const& u = *layer.usage;

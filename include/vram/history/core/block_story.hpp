@@ -244,8 +244,8 @@ private:
         std::uint32_t const origin = step.origin; // a copy, because `push` may move `step`
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
-    /// Adds a step for the event `i` that frees a block, for each live block that begins in a range
-    /// of addresses: blocks of `resource`, or of all resources.
+    /// For each live block that begins in a range of addresses (blocks of `resource`, or of all
+    /// resources), adds a step that frees the block, with the event `i` as the cause.
     void free_range(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes,
                     std::uint32_t resource = all_resources) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;

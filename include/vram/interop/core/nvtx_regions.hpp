@@ -162,7 +162,7 @@ public:
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if freed memory in the range is still a region, for a captured graph.
+    /// Returns true if memory in the range stays a region because a captured graph may use it.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
@@ -292,7 +292,7 @@ private:
 
     std::map<address, heap>  heaps_;
     std::map<address, block> blocks_;
-    /// Begin and end of each region that stays after its free because a captured graph may use it.
+    /// Begin and end of each region that is kept because a captured graph may use the memory.
     std::map<address, address> kept_;
 };
 
