@@ -318,8 +318,8 @@ private:
     /// entries.
     unsigned late_ = 0;
     /// Bit set of entries of `last_` (counters that changed last). Another clock may lack these
-    /// entries although it includes the count `via_count_` of `via_`, the stream or thread that
-    /// owned this clock earlier.
+    /// entries although it includes the count `via_count_` of `via_`, an earlier owner (stream or
+    /// thread) of these counters.
     unsigned via_late_ = 0;
     /// True if each clock with the count `via_count_` of the earlier owner `via_` also includes the
     /// entries of `last_`, except those in `via_late_`.

@@ -70,7 +70,7 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // The call has read a pageable source when it returns, unless devices use host page tables.
+        // Not recorded: a copy outside a graph has read its pageable source when its call returns.
         if (block == &pageable_ && copy && !page_tables_ && access == sim_access::read) { return; }
         if (block == nullptr) { return; }
         if (block->parts != nullptr) {
