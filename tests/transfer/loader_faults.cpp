@@ -242,11 +242,11 @@ TEST_CASE("loader: a restart waits for copies whose end no earlier wait has prov
                 changed.batch_bytes            = numbered::bytes;
                 changed.depth                  = 1;
                 {
-                    loader load{numbered{2}, stream, changed};
                     node.faults().at(sim_call_kind::copy, 1, {.slow = 10s});
                     if (copy_fails) { node.faults().at(sim_call_kind::record, 1); }
                     if (copy_fails) { node.faults().at(sim_call_kind::synchronize, 1, {}, 2); }
-                    bool failed = false;
+                    loader load{numbered{2}, stream, changed};
+                    bool   failed = false;
                     try {
                         for (auto& b : load) {
                             feeding::use(stream, b);
@@ -278,25 +278,38 @@ TEST_CASE("loader: a restart waits for copies whose end no earlier wait has prov
 }
 
 TEST_CASE("loader: a batch that follows a failed copy into the same block is intact") {
-    struct uneven : numbered { // the first batch is filled after the second
+    struct uneven : numbered { // the first batch is filled after the copy of the second failed
+        sim_gate*   gate;
+        bool*       copy_failed;
         std::size_t operator()(std::span<std::byte> to, std::size_t index) const {
-            if (index == 0) { sim_work(1s); }
+            if (index == 0) {
+                auto held = gate->hold();
+                gate->wait(held, [&] { return *copy_failed; });
+            }
             return numbered::operator()(to, index);
         }
     };
-    doubles::mishaps const   told;
+    doubles::mishaps         told;
     sim_node                 node{{.on_report = sim_on_report::collect}};
     sim_stream               stream;
+    sim_gate                 gate;
+    bool                     copy_failed = false;
     std::vector<std::size_t> got(numbered::count, 9);
     bool                     failed = false;
+    told.also                       = [&] { // after both waits for the copy's end failed
+        auto const held = gate.hold();
+        copy_failed     = told.count(error_kind::platform_error) == 2;
+        gate.notify();
+    };
+    gate.notify();
     {
-        loader load{
-            uneven{{2}},
-            stream,
-            {.batch_bytes = numbered::bytes, .producers = 2, .device_depth = 1, .ordered = false}};
         node.faults().at(sim_call_kind::copy, 1, {.slow = 10s});
         node.faults().at(sim_call_kind::record, 1);
         node.faults().at(sim_call_kind::synchronize, 1, {}, 2); // so its end is not known
+        loader load{
+            uneven{{2}, &gate, &copy_failed},
+            stream,
+            {.batch_bytes = numbered::bytes, .producers = 2, .device_depth = 1, .ordered = false}};
         try {
             for (auto& b : load) {
                 CHECK(b.index() == 0);
