@@ -22,9 +22,10 @@ enum class memory_event_kind : unsigned char {
     chunk_removed,  ///< the resource is about to return a chunk to its upstream
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    /// The resource made the stream wait for freed memory, or the host, if the event has no stream.
-    /// `memory` is the block that the request then got, or null if the request was refused or the
-    /// call was no request.
+    /// The resource made the stream of this event wait for streams that may still access freed
+    /// memory. If the event has no stream, the host waited instead. `memory` is the block that the
+    /// request then got. It is null if the request was refused, or if the call was no request, such
+    /// as `trim`.
     stream_waited,
     /// After `freed`: no stream uses the block any more. `stream_ordered` sends this for each block
     /// before it returns the block to its upstream (`chunk_removed`). Pools do not send it.

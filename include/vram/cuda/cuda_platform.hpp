@@ -40,7 +40,8 @@ class pinned_resource; // defined in cuda/pinned_resource.hpp
 /// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory. Clears CUDA's latched
 ///           error.
 /// Threads   Any thread may call.
-/// Streams   A call that would break a graph capture is refused, or made in another way.
+/// Streams   A call that would break a graph capture is refused, or made in another way. Only
+///           `synchronize(device)`, and `await_all` if CUDA has no memory, end a capture.
 /// Cost      The cost of the CUDA call that a function makes.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;

@@ -48,8 +48,9 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
 }
 
 /// Called when the calling thread has read the word at `where`: the work before the write of its
-/// present value happens before the thread's next step. This is no call of the device: a thread
-/// that holds a `sim_gate` may call it.
+/// present value happens before the thread's next step. Does nothing in a function that a stream
+/// executes. A thread that holds a `sim_gate` may call it, because it is no call of the device:
+/// such a call might run a host function that waits for the gate.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
@@ -107,8 +108,9 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
 }
 
 /// Returns the word at `where` at the simulated time of the calling thread. If a stream wrote this
-/// value, the work before the write happens before the thread's next step. Each call costs
-/// `sim_options::query_cost`, so that a loop that polls the word ends.
+/// value, the work before the write happens before the thread's next step. Each call costs the
+/// simulated times `query_cost` and `costs.query` of `sim_options`, so that a loop which polls the
+/// word reaches the time of the next write.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///

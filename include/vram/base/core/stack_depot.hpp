@@ -97,11 +97,11 @@ private:
     }
 };
 
-/// Walks the stack of the calling thread. The unwinder takes some microseconds for eight frames, so
-/// a thread remembers the rule of each function on its way (see `frame_rule`), and walks by these
-/// rules as long as they are certain: each is known, and leads further up the stack, within the
-/// bounds of the thread's stack. Otherwise the unwinder walks. A walk by rules is used if the same
-/// call stack was found by the unwinder before.
+/// Walks the stack of the calling thread. The compiler's unwinder takes some microseconds for eight
+/// frames, so a thread stores a rule for each return address that the unwinder finds (see
+/// `frame_rule`), and first walks by these rules. The result is used only if every rule is known
+/// and leads further up the thread's stack, and the unwinder has found an equal call stack before.
+/// Otherwise the unwinder walks.
 ///
 /// Failure   `here` returns null if the compiler has no unwinder, without host memory, and for 0
 ///           frames.

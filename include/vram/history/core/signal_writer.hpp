@@ -130,8 +130,9 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Wakes the thread that calls the functions added for `signal` (which write files). If
-    /// `ends_the_process(signal)`, waits until the thread has called them, at most about 10 s.
+    /// Called by the signal handler. Wakes the thread that calls the functions added for `signal`
+    /// (which write files). If `ends_the_process(signal)`, waits until the thread has called them,
+    /// at most about 10 s.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);

@@ -162,7 +162,7 @@ public:
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if memory in the range stays a region because a captured graph may use it.
+    /// Returns true if a region of freed memory in [from, to) is kept for captured graphs.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });

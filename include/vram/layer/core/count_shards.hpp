@@ -213,8 +213,8 @@ private:
     }
 
     shards shards_;
-    /// Number of calls of `add` since a scope last began or ended, without calls of a thread that
-    /// was the only one to count in that time.
+    /// Number of calls of `add` since a scope (`push`, `pop`) last began or ended. Calls before
+    /// another thread has counted in that time are not included. Compared with `exact_calls`.
     std::uint64_t calls_ = 0;
 };
 

@@ -148,7 +148,8 @@ private:
             auto const held = lock_.hold();
             if (held.by_bias()) { return together(); }
             shards = shards_.make();
-            // Without host memory for counters for each thread, all threads share `now_`.
+            // There is no host memory for the counters for each thread: all threads count in the
+            // common counters `now_`.
             if (shards == nullptr) { return together(); }
         }
         apart(*shards);

@@ -129,8 +129,8 @@ public:
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last; the host does not wait. After the result `due`,
-    /// the caller must wait for `s` and return the block to the upstream.
+    /// Frees a block that the stream `s` used last, without a wait of the host. After the result
+    /// `due`, the caller must make the host wait for `s`, and then free the block upstream.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();

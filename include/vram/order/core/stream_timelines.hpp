@@ -126,9 +126,9 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// For each stream that the platform announced as destroyed since the last call: calls
-    /// `visit(timeline)`, records an event behind its frees, and forgets its handle. Errors are
-    /// reported.
+    /// For each stream whose end the platform announced since the last call: calls `visit` with its
+    /// timeline (record), records an event behind its frees, because its handle is still valid, and
+    /// forgets the handle. Errors are reported to the error sink.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {

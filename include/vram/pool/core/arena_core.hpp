@@ -208,7 +208,8 @@ private:
         resource_call<platform> const own;
         pools_.clear();
     }
-    /// Updates the pointers to the upstream and to the chunk directory after the arena was moved.
+    /// Called after the arena was moved: passes the new address of the upstream to the chunk
+    /// directory, and that of the chunk directory to each shard.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });

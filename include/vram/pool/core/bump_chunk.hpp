@@ -32,8 +32,8 @@ namespace detail {
 template <class Stream>
 class bump_chunk {
 public:
-    /// Epoch (number for a part of the stream's work) of a use that has not ended: work that the
-    /// stream gets later may still use the blocks.
+    /// Stands for the epoch (the number of a part of a stream's work) of the last access in a use
+    /// that has not ended: the stream may still get work that accesses the blocks.
     static constexpr std::uint64_t running = 0;
 
     /// A stream, its id, and its index (slot) in the table of timelines (records of streams).

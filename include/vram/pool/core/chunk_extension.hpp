@@ -21,8 +21,8 @@ struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
 
-/// The growth of a chunk that is planned: the chunk at `base`, of `bytes` bytes, gets `by` more
-/// bytes at its end.
+/// The plan of `begin` for the growth of one chunk: the chunk at `base`, which now has `bytes`
+/// bytes, gets `by` more bytes at its end.
 ///
 /// Failure   No function fails.
 /// Threads   One thread at a time.

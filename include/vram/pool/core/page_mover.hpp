@@ -91,9 +91,9 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if the memory of some page of the block `b` was moved to another address. Streams
-        // may still use that memory through its address in `b`, so no other memory may be mapped
-        // there before the host has waited for these streams.
+        // True if the memory of some page of `b` was moved to another address. Streams may still
+        // access it through the page, so only this memory may return to the page before the host
+        // has waited for these streams.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }

@@ -168,8 +168,9 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Allocates chunks for `heap` until at least `bytes` are reserved, or until the limit has no
-    /// room for another block, which is no error. Throws as the upstream does.
+    /// Allocates chunks for `heap` until this resource has reserved at least `bytes` bytes in all,
+    /// or until its limit has no room for another block of `heap`, which is no error. Throws as the
+    /// upstream does.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;

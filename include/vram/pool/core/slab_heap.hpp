@@ -21,9 +21,11 @@ namespace vram {
 namespace detail {
 
 /// The heap of `slab`, and of each size class of `binned`. Free blocks that no stream may still
-/// access are *clean*. Of these, the lowest block of the first chunk in a list is allocated, so
-/// that the last chunks of the list run empty. Other free blocks are in a list of the stream that
-/// freed them: the stream itself takes the newest, other streams take the oldest.
+/// access are *clean*. Of these, the lowest block of the first chunk in the list of chunks with
+/// clean blocks is allocated, so that the last chunks of that list run empty. The other free blocks
+/// are in a list of the stream that freed them, or for which their chunk was allocated: the stream
+/// itself takes the newest, other streams take the oldest. Blocks that a captured graph may use are
+/// kept in separate lists.
 ///
 /// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. Others never fail.
 /// Threads   One thread at a time.

@@ -289,8 +289,8 @@ public:
         survey().measure(now, behind, is_complete());
         return now;
     }
-    /// Returns the number and the sizes of the free blocks. Coalesces cached blocks first.
-    /// `behind(block)` returns the bytes of a free block that have physical memory.
+    /// Coalesces the cached blocks, then returns the statistics of all free blocks. Only bytes with
+    /// physical memory count: `behind(block)` returns their number for a free block.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         flush_quick_lists();

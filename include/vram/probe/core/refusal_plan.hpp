@@ -217,8 +217,8 @@ private:
     void                       note(tried_free const& wrong) noexcept {
         if (wrong_.what == tried_free::mistake::none) { wrong_ = wrong; }
     }
-    /// Returns true if the calling thread belongs to the trial (the call of `survives_oom`) that is
-    /// in progress.
+    /// Returns true if a trial is in progress and the calling thread belongs to it: as the thread
+    /// that called `survives_oom`, or as a thread of a `sim_node` that inherited the trial.
     [[nodiscard]] bool counts() const noexcept { return active() && trial_of_thread == number_; }
     void               forget() noexcept {
         blocks_ = {};

@@ -110,8 +110,8 @@ struct sim_stream_state {
     /// work of the stream, which has another index. The index is valid if the counter is not 0.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// Vector clock with only one counter, at `allocation_slot`: the allocations of pools on the
-    /// legacy stream.
+    /// For the legacy stream: the vector clock of the allocations that pools made on it. Its only
+    /// counter is at `allocation_slot`. Before the stream's next action, it is joined to `vclock`.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;

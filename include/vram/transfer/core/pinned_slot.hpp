@@ -74,8 +74,9 @@ struct pinned_slot {
     /// for the copy yet. The thread that uses the block next then waits for the event `copied`
     /// first.
     bool in_flight = false;
-    /// True from the time at which a copy of this block was enqueued until the loader or unloader
-    /// has recorded its end. During that time the event `over` is recorded and may be queried.
+    /// Becomes true after a copy of this block was enqueued, unless the copy has ended by then, and
+    /// false when the loader or unloader learns of the end of the copy. While it is true, `over` is
+    /// an event behind the copy, which may be queried.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if neither an event nor a wait proves that the slot's last copy is complete. The block

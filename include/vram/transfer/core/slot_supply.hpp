@@ -179,9 +179,10 @@ protected:
         if (wake || passed) { threads_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Leaves out the batch in the pinned or device block `s`, which was filled in `fill_ns`
-    /// nanoseconds: the loop gets the next batch instead. The block becomes empty again, a pinned
-    /// block once the filled batches before it are copied.
+    /// Leaves out the batch in the pinned or device block `s`, because it is short: the loop gets
+    /// the next batch instead. The statistics include the batch, and the `fill_ns` nanoseconds in
+    /// which it was filled. The block becomes empty again, a pinned block once the copy of each
+    /// batch before it has begun.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {

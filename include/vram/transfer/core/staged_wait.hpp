@@ -24,10 +24,12 @@ namespace detail {
 /// wait first uses the fastest way to notice its end, and later ways that cost less processor time.
 /// While copies are in progress, a waiting thread
 ///
-///  1. polls the completion flag of the oldest copy, if it has one: for 30 us without sleep, then
-///     with pauses of 20 us. One thread at a time polls.
-///  2. Otherwise it sleeps until the callback of a copy wakes it. After one second without progress
-///     it queries the events of the copies, because a device that has failed calls no callbacks.
+///  - polls, if some copy has a completion flag and no other thread polls: it reads the flag of the
+///    oldest such copy, for 30 us without sleep, then with pauses of 20 us, until the copy ends;
+///  - else sleeps until it is notified, for example by the callback of a copy.
+///
+/// After one second without progress, it queries the events of the copies, because a device that
+/// has failed writes no flags and calls no callbacks.
 ///
 /// While no copy is in progress, a thread in `wait_for_copies` sleeps until it is notified. A
 /// thread in `wait_eagerly` polls for 100 us, then with increasing pauses as long as a filled batch
@@ -56,7 +58,8 @@ public:
     [[nodiscard]] guard hold() { return gate_.hold(); }
     /// Wakes all waiting threads. Each then tests the condition for which it waits.
     void notify() noexcept { gate_.notify(); }
-    /// Makes the threads that poll test their conditions again. Does not wake a thread that sleeps.
+    /// Makes the threads that poll their condition test it again at once. Does not wake a thread
+    /// that sleeps, also between two polls, and does not affect one that polls a completion flag.
     void notify_awake() noexcept {
         if constexpr (spins) { gate_.notify_awake(); }
     }

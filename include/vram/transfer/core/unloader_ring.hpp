@@ -278,7 +278,7 @@ private:
 
     owning_process   owner_;
     slot_queue<slot> free_;
-    /// Device blocks whose results were sent and wait for their copies, oldest first.
+    /// Device blocks with a sent result whose copy is not enqueued yet, oldest first.
     slot_queue<slot>   full_;
     slot_queue<pinned> empty_;
     slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
