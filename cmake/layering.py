@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The layering rule of include/vram: a room includes only rooms above it, and other libraries stay in their rooms.
-Every header also includes base/requirements.hpp, itself or through the headers that it includes.
+Every header also includes base/requirements.hpp, itself or through the headers that it includes. No header that
+vram.hpp or cuda/cuda.hpp includes, itself or through others, includes a standard header that costs much compile time.
 
     layering.py DIR          checks the headers under DIR (include/vram)
     layering.py --self-test  plants one violation of each kind and checks that it is found
@@ -14,6 +15,9 @@ import tempfile
 ROOMS = ["base", "concepts", "source", "order", "layer", "pool", "handle", "data", "staging", "transfer", "pressure", "probe", "history",
          "cuda", "sim", "interop"]
 REQUIREMENTS = "vram/base/requirements.hpp"
+COSTLY = {"algorithm", "chrono", "functional", "iterator", "ranges", "unordered_map", "sstream", "iostream", "regex", "filesystem"}
+COSTLY_ALLOWED = {"base/core/range_concepts.hpp"}  # only for standard libraries without a cheaper header
+EVERYWHERE = ["vram.hpp", "cuda/cuda.hpp"]  # what most programs include
 WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
 PLATFORM = {"base", "concepts", "source", "order", "layer", "handle"}  # folders that the two platforms may include
 
@@ -70,7 +74,25 @@ def violations(top):
                 found.append(f"{header}:{number}: includes {match.group(1)}: {why}")
         if not reaches:
             found.append(f"{header}: does not include <{REQUIREMENTS}>, and no header that does")
-    return found
+    return found + costly(top)
+
+
+def costly(top):
+    """Includes of costly standard headers behind the headers of EVERYWHERE."""
+    found, seen, waiting = [], set(), list(EVERYWHERE)
+    while waiting:
+        header = waiting.pop()
+        if header in seen or not (top / header).is_file():
+            continue
+        seen.add(header)
+        for number, line in enumerate((top / header).read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            included = match.group(1) if match else ""
+            if included.startswith("vram/"):
+                waiting.append(included[5:])
+            elif included in COSTLY and header not in COSTLY_ALLOWED:
+                found.append(f"{header}:{number}: includes {included}: docs/design.md, compile time, names cheaper headers")
+    return sorted(found)
 
 
 PLANTED = {  # header -> the include that must be found in it, or None if the include is allowed
@@ -85,10 +107,13 @@ PLANTED = {  # header -> the include that must be found in it, or None if the in
     "utility/any.hpp": "<cstddef>",
     "vram.hpp": "<vram/cuda/cuda.hpp>",
     "base/leaf.hpp": "<cstddef>",
+    "cuda/core/sorting.hpp": "<algorithm>",
 }
 CLEAN = {
     "pool/pool.hpp": "<vram/layer/limiting.hpp>",
-    "cuda/cuda.hpp": "<cuda_runtime_api.h>",
+    "cuda/cuda.hpp": "<vram/cuda/core/sorting.hpp>",
+    "cuda/runtime.hpp": "<cuda_runtime_api.h>",
+    "history/sorting.hpp": "<algorithm>",
     "interop/mr.hpp": "<cuda/memory_resource>",
     "interop/cub.hpp": "<cub/cub.cuh>",
 }
@@ -99,7 +124,7 @@ def self_test():
     with tempfile.TemporaryDirectory() as folder:
         top = pathlib.Path(folder)
         for header, include in (PLANTED | CLEAN).items():
-            (top / header).parent.mkdir(exist_ok=True)
+            (top / header).parent.mkdir(parents=True, exist_ok=True)
             own = "" if header == "base/leaf.hpp" else f"#include <{REQUIREMENTS}>\n"
             (top / header).write_text(f"{own}#include {include}\n")
         found = violations(top)

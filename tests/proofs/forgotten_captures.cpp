@@ -97,55 +97,34 @@ TEST_CASE(
         [](proofs::pool_wish const& w) { return proofs::pool_of_pages(w); }, 2_MiB);
 }
 
-TEST_CASE("every pool: forget_captures waits for the last launch of a graph") {
-    proofs::for_pools_of_one_chunk([](auto const&, auto make) {
-        doubles::mishaps const told;
-        sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
-        sim_stream             s, other;
-        auto                   mr = make({.graphs = true});
-        mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
-        sim_graph::begin(s);
-        void* p = mr.allocate(s, 1_MiB);
-        doubles::busy(s, p, 1_MiB, 5ms);
-        mr.deallocate(s, p, 1_MiB);
-        sim_graph const graph = sim_graph::end(s);
-        graph.launch(s);
-        mr.forget_captures();
-        p = mr.try_allocate(other, 1_MiB);
-        REQUIRE(p != nullptr);
-        doubles::busy(other, p, 1_MiB);
-        mr.deallocate(other, p, 1_MiB);
-        other.synchronize();
-        CHECK(node.now() == 6ms); // the launch, then the new user of its memory
-        CHECK(told.count() == 0);
-        CHECK(node.reports().empty());
-    });
-}
-
-TEST_CASE("every pool: forget_captures waits for launches on streams that the pool does not know") {
+TEST_CASE("every pool: forget_captures waits for the last launch, also on a stream that the pool "
+          "does not know") {
     proofs::for_pools_of_one_chunk([](std::string const&, auto make) {
-        doubles::mishaps const told;
-        sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
-        sim_stream             s, launches, other;
-        auto                   mr = make({.graphs = true});
-        mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
-        sim_graph::begin(s);
-        void* p = mr.allocate(s, 1_MiB);
-        doubles::busy(s, p, 1_MiB, 5ms);
-        mr.deallocate(s, p, 1_MiB);
-        sim_graph const graph = sim_graph::end(s);
-        graph.launch(launches);
-        mr.forget_captures();
-        p = mr.try_allocate(other, 1_MiB);
-        REQUIRE(p != nullptr);
-        doubles::busy(other, p, 1_MiB);
-        mr.deallocate(other, p, 1_MiB);
-        other.synchronize();
-        CHECK(node.now() == 6ms);
-        CHECK(mr.trim() == 1_MiB);
-        CHECK(told.count() == 0);
-        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-        CHECK(node.reports().empty());
+        for (bool const elsewhere : {false, true}) {
+            CAPTURE(elsewhere);
+            doubles::mishaps const told;
+            sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+            sim_stream             s, launches, other;
+            auto                   mr = make({.graphs = true});
+            mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
+            sim_graph::begin(s);
+            void* p = mr.allocate(s, 1_MiB);
+            doubles::busy(s, p, 1_MiB, 5ms);
+            mr.deallocate(s, p, 1_MiB);
+            sim_graph const graph = sim_graph::end(s);
+            graph.launch(elsewhere ? launches : s);
+            mr.forget_captures();
+            p = mr.try_allocate(other, 1_MiB);
+            REQUIRE(p != nullptr);
+            doubles::busy(other, p, 1_MiB);
+            mr.deallocate(other, p, 1_MiB);
+            other.synchronize();
+            CHECK(node.now() == 6ms); // the launch, then the new user of its memory
+            CHECK(mr.trim() == 1_MiB);
+            CHECK(told.count() == 0);
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+        }
     });
 }
 

@@ -4,7 +4,7 @@
 /// \file
 /// `registered_resource` is pinned host memory, allocated many times faster than by cudaHostAlloc.
 
-#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/address_records.hpp>
 #include <vram/cuda/core/cuda_direct.hpp>
 #include <vram/cuda/core/cuda_numa_local.hpp> // node_of
 #include <vram/source/core/touched_pages.hpp>
@@ -71,13 +71,9 @@ private:
         bool registered = false;
     };
     struct book {
-        std::mutex                 mutex;
-        detail::address_map<block> blocks;
+        std::mutex                     mutex;
+        detail::address_records<block> blocks;
     };
-
-    static std::uint64_t key_of(void const* p) noexcept {
-        return reinterpret_cast<std::uintptr_t>(p);
-    }
 
     cudaError_t take(void** p, std::size_t bytes) const noexcept {
         void* got = detail::touched_pages::map(bytes, pages_);
@@ -118,12 +114,7 @@ private:
         try {
             auto&                  known = all();
             std::scoped_lock const held{known.mutex};
-            if (block* const old = known.blocks.find(key_of(p))) {
-                *old = what;
-            } else {
-                known.blocks.reserve(1);
-                known.blocks.insert(key_of(p), new block{what});
-            }
+            known.blocks.at(p) = what;
             return cudaSuccess;
         } catch (...) {
             if (what.registered) { cuda_error::report(cudaHostUnregister(p), p, what.bytes); }
@@ -140,11 +131,7 @@ private:
         {
             auto&                  known = all();
             std::scoped_lock const held{known.mutex};
-            block const* const     found = known.blocks.find(key_of(p));
-            if (found == nullptr) { return cudaErrorInvalidValue; }
-            what = *found;
-            known.blocks.erase(key_of(p));
-            delete found;
+            if (!known.blocks.take(p, what)) { return cudaErrorInvalidValue; }
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
         // If unregistering failed, the pages stay mapped: new memory at these addresses would count

@@ -4,11 +4,11 @@
 /// \file
 /// `histograms` counts the sizes and lifetimes of blocks by powers of two, for `statistics`.
 
-#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/address_records.hpp>
 #include <vram/base/core/durations.hpp> // nanoseconds, steady_clock
 
 #include <array> // array
-#include <bit>   // bit_cast, bit_width
+#include <bit>   // bit_width
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -72,50 +72,33 @@ public:
     histograms& operator=(histograms other) noexcept {
         sizes     = other.sizes;
         lifetimes = other.lifetimes;
-        std::swap(live_, other.live_);
+        begins_   = std::move(other.begins_);
         return *this;
     }
-    ~histograms() {
-        live_.for_each([](std::uint64_t, begin* of) { delete of; });
-    }
+    ~histograms() = default;
 
     /// Counts the size of a block that was allocated at `p`, and stores the time.
     void allocated(void const* p, std::size_t bytes) noexcept {
         sizes.add(bytes);
-        begin* known = live_.find(key(p)); // of a block whose free was not counted
-        if (known == nullptr) {
-            try {
-                live_.reserve(1);
-                known = new begin;
-            } catch (...) { return; }
-            live_.insert(key(p), known);
-        }
-        known->at = clock::now();
+        try {
+            begins_.at(p) = clock::now();
+        } catch (...) {}
     }
     /// Counts the lifetime of the block at `p`, which is freed now, if `allocated` has stored its
     /// time.
     void freed(void const* p) noexcept {
-        begin* const of = live_.find(key(p));
-        if (of == nullptr) { return; }
-        auto const lived = clock::now() - of->at;
+        clock::time_point begin;
+        if (!begins_.take(p, begin)) { return; }
+        auto const lived = clock::now() - begin;
         lifetimes.add(static_cast<std::uint64_t>(
             std::chrono::duration_cast<std::chrono::nanoseconds>(lived).count()));
-        live_.erase(key(p));
-        delete of;
     }
 
 private:
     using clock = std::chrono::steady_clock;
 
-    struct begin {
-        clock::time_point at;
-    };
-    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
-        return std::bit_cast<std::uintptr_t>(p);
-    }
-
-    /// Times of the allocations of the live blocks, by address. The pointers own their objects.
-    detail::address_map<begin> live_;
+    /// Times of the allocations of the live blocks, by address.
+    detail::address_records<clock::time_point> begins_;
 };
 
 } // namespace vram

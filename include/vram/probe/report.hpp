@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp> // unsatisfiable
 #include <vram/base/bytes.hpp>
 #include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/resource.hpp>       // synchronous_resource
 #include <vram/handle/core/layer_facts.hpp> // layer_facts, layer_visitor, visit_layers
@@ -112,7 +113,7 @@ void set_usage(Row& row, layer_facts const& layer) {
 }
 
 /// Makes a row for each layer, and collects the sections of the whole stack.
-template <class = void>
+template <class = only_if_used>
 class report_rows final : public layer_visitor {
 public:
     explicit report_rows(bool full) : layer_visitor{full ? facts::all : facts::own} {}

@@ -5,6 +5,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../../doubles/bombing.hpp"
+#include "../../doubles/ending_platform.hpp"
 #include "../../doubles/mishaps.hpp"
 #include "../../doubles/streams_at_work.hpp"
 
@@ -169,26 +170,14 @@ TEST_CASE("stream_timelines: the devices of all streams are waited for, once eac
     CHECK(all.finish_graphs(open) == 0);
 }
 
-namespace {
-/// A platform whose process is ending: its streams must not be queried.
-struct ended_platform : sim_platform {
-    [[nodiscard]] static bool ending() noexcept { return true; }
-    [[nodiscard]] static bool capturing(stream) {
-        ++queries;
-        return true;
-    }
-
-    static inline int queries = 0;
-};
-} // namespace
-
 TEST_CASE("stream_timelines: a stream is neither queried nor waited for if the process is ending") {
-    sim_node                         node;
-    sim_stream                       s;
-    stream_timelines<ended_platform> all;
+    sim_node                                   node;
+    sim_stream                                 s;
+    stream_timelines<doubles::ending_platform> all;
+    int const                                  before = doubles::ending_platform::queries;
     work(s, 5ms);
     CHECK(all.wait_for_user(s));
-    CHECK(ended_platform::queries == 0);
+    CHECK(doubles::ending_platform::queries == before);
     CHECK(node.now() == 0ms);
 }
 

@@ -3,6 +3,7 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../../doubles/ending_platform.hpp"
 #include "../../doubles/mishaps.hpp"
 #include "../../doubles/streams_at_work.hpp"
 
@@ -11,26 +12,14 @@
 using namespace vram;
 using namespace vram::detail;
 
-namespace {
-/// A platform whose process is ending: its streams must not be queried.
-struct ending_platform : sim_platform {
-    [[nodiscard]] static bool ending() noexcept { return true; }
-    [[nodiscard]] static bool capturing(stream) {
-        ++queries;
-        return true;
-    }
-
-    static inline int queries = 0;
-};
-} // namespace
-
 TEST_CASE("wait_for_user: a stream is neither queried nor waited for if the process is ending") {
     sim_node           node;
     sim_stream         s;
     sim_resource const device;
+    int const          before = doubles::ending_platform::queries;
     doubles::keep_busy(s);
-    CHECK(wait_for_user<ending_platform>(s, device));
-    CHECK(ending_platform::queries == 0);
+    CHECK(wait_for_user<doubles::ending_platform>(s, device));
+    CHECK(doubles::ending_platform::queries == before);
     CHECK_FALSE(s.done());
 }
 

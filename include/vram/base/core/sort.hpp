@@ -29,7 +29,7 @@ void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& b
 /// Sorts the `count` elements at `at` by heapsort (Williams, 1964). `before(a, b)` returns true if
 /// `a` comes before `b`. The order of equal elements is unspecified.
 ///
-/// The header `<algorithm>`, for `std::sort`, adds a tenth to the time that nvcc takes for all of
+/// Replaces `std::sort`, because `<algorithm>` adds about 0.1 s to 3 s that nvcc takes for all of
 /// vram.
 ///
 /// Failure   Throws exceptions of `before` and of moves of elements.

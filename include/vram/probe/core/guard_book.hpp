@@ -6,7 +6,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp> // expects
-#include <vram/base/core/address_map.hpp>
+#include <vram/base/core/address_records.hpp>
 #include <vram/base/core/report_caught.hpp> // report_failed_call
 #include <vram/base/error.hpp>              // report_error
 #include <vram/concepts/core/platform_lock.hpp>
@@ -14,9 +14,7 @@
 #include <vram/probe/core/guard_checks.hpp> // guard_checks, guarded_block
 #include <vram/probe/guarded_options.hpp>
 
-#include <bit> // bit_cast
 #include <cstddef>
-#include <cstdint>
 #include <list>     // list
 #include <optional> // optional
 #include <vector>   // vector
@@ -45,14 +43,9 @@ public:
 
     explicit guard_book(guarded_options const& o) : options{o}, checks{checked(o.fence)} {}
 
-    ~guard_book() {
-        live_.for_each([](std::uint64_t, block* each) { delete each; });
-    }
-
     void add(block const& b) {
         auto const held = lock.hold();
-        live_.reserve(1);
-        live_.insert(key(b.p), new block{b});
+        live_.at(b.p)   = b;
     }
     /// Removes the live block at `p` and returns it. If there is none, or its size is not `bytes`,
     /// reports the free and returns nothing.
@@ -65,11 +58,10 @@ public:
                     .advice   = "The block was freed before, or another resource allocated it."};
         {
             auto const held = lock.hold();
-            if (block* const found = live_.find(key(p))) {
+            if (block const* const found = live_.find(p)) {
                 block b = *found;
                 if (b.bytes == bytes) {
-                    live_.erase(key(p));
-                    delete found;
+                    live_.take(p, b);
                     b.freed_at = at;
                     return b;
                 }
@@ -87,7 +79,7 @@ public:
 
     [[nodiscard]] bool is_live(void const* p) const noexcept {
         auto const held = lock.hold();
-        return live_.find(key(p)) != nullptr;
+        return live_.find(p) != nullptr;
     }
     /// Returns copies of the records of the live blocks. If host memory is missing, reports that
     /// and returns some of them.
@@ -95,7 +87,7 @@ public:
         std::vector<block> all;
         try {
             auto const held = lock.hold();
-            live_.for_each([&](std::uint64_t, block const* each) { all.push_back(*each); });
+            live_.for_each([&](block const& each) { all.push_back(each); });
         } catch (...) { report_failed_call("guarded: check"); }
         return all;
     }
@@ -143,17 +135,14 @@ public:
     std::size_t kept_live = 0;
 
 private:
-    [[nodiscard]] static std::uint64_t key(void const* p) noexcept {
-        return std::bit_cast<std::uintptr_t>(p);
-    }
     [[nodiscard]] static std::size_t checked(std::size_t fence) {
         expects(fence >= 16 && (fence & (fence - 1)) == 0,
                 "guarded: the fence must be a power of two of at least 16");
         return fence;
     }
 
-    address_map<block> live_; ///< owns the records of the live blocks; guarded by `lock`
-    std::optional<typename Platform::own_stream> own_; ///< guarded by `lock`
+    address_records<block>                       live_; ///< guarded by `lock`
+    std::optional<typename Platform::own_stream> own_;  ///< guarded by `lock`
 };
 
 } // namespace detail

@@ -20,8 +20,7 @@ namespace detail {
 [[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
     return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
 }
-// The functions below are templates, so that only files that call them pay for their compilation:
-// nvcc instantiates the functions of `std::vector` for each inline function that is not a template.
+// The functions below are templates for the reason that `only_if_used` states.
 
 /// Adds up the figures that several threads have for the same tag and line.
 template <class Owner = tracked_owner>

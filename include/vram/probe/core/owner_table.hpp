@@ -6,6 +6,7 @@
 
 #include <vram/base/bytes.hpp>
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/probe/core/table.hpp>
 #include <vram/probe/tracked_owner.hpp>
 
@@ -17,7 +18,7 @@ namespace vram {
 namespace detail {
 
 /// Returns the text "file.cpp:12" without the folders, or "" if the line is unknown.
-template <class = void>
+template <class = only_if_used>
 [[nodiscard]] std::string short_line(call_site at) {
     if (!at.known()) { return ""; }
     std::string const file  = at.file();
@@ -26,7 +27,7 @@ template <class = void>
            std::to_string(at.line());
 }
 /// Returns the path of a tag, or "(no tag)".
-template <class = void>
+template <class = only_if_used>
 [[nodiscard]] std::string tag_text(memory_tag t) {
     return t.known() ? t.path() : "(no tag)";
 }
@@ -36,7 +37,7 @@ enum class owner_kind : unsigned char { tag, site, thread };
 
 /// Returns a table of the first `rows` owners. The mark "<=" means that a peak is an upper bound.
 /// If owners are left out, the last line has their number.
-template <class = void>
+template <class = only_if_used>
 [[nodiscard]] std::string owner_table(std::vector<tracked_owner> const& owners, owner_kind kind,
                                       std::size_t rows) {
     table text{8};

@@ -8,6 +8,7 @@
 #include <vram/base/core/address_map.hpp>
 #include <vram/base/core/heap_array.hpp>
 #include <vram/base/core/lock.hpp>
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/base/core/trial_of_thread.hpp>
 #include <vram/base/tag.hpp> // current_tag
 
@@ -56,7 +57,7 @@ struct tried_free {
 ///           checked.
 /// Threads   Any thread may call the functions of the layer. One thread begins and ends runs.
 /// Cost      A lock for each call while a trial is in progress; otherwise one load.
-template <class = void>
+template <class = only_if_used>
 class refusal_plan {
 public:
     refusal_plan()               = default;
@@ -261,7 +262,7 @@ private:
 /// Owns the `refusal_plan` of a layer. The plan is created at the first call of `survives_oom` and
 /// destroyed with the layer. When `survives_oom` ends, another thread may still be in a call of the
 /// layer, which uses the plan.
-template <class = void>
+template <class = only_if_used>
 class owned_refusal_plan {
 public:
     owned_refusal_plan() = default;

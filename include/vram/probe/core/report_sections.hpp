@@ -5,6 +5,7 @@
 /// `report_sections` collects the figures of a stack, and prints them in sections.
 
 #include <vram/base/bytes.hpp>
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/base/error_kind.hpp> // stream_name
 #include <vram/base/memory_usage.hpp>
 #include <vram/pool/fragmentation.hpp>
@@ -37,7 +38,7 @@ struct summary_row {
 ///
 /// Failure   The functions throw `std::bad_alloc`.
 /// Threads   One thread.
-template <class = void>
+template <class = only_if_used>
 struct report_sections {
     std::optional<memory_usage> usage{};
     std::optional<free_pieces>  free{};

@@ -4,6 +4,7 @@
 /// \file
 /// `site_marks` compares the figures of each tag and line at the start and the end of a scope.
 
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/probe/core/owner_lists.hpp> // owner_lists, owner_source
 #include <vram/probe/core/text_of_site.hpp>
 #include <vram/probe/tracked_owner.hpp>
@@ -28,7 +29,7 @@ enum class site_figure : unsigned char { live, allocations, crossed };
 ///           The stack must outlive the object.
 /// Cost      None without a layer `tracking`. Otherwise a copy of the figures of all sites at the
 ///           start, and one for each call of `risen` or `crossed`.
-template <class = void>
+template <class = only_if_used>
 class site_marks {
 public:
     template <class R>

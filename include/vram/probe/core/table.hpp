@@ -5,6 +5,7 @@
 /// `table` is text in columns, for a terminal.
 
 #include <vram/base/core/heap_array.hpp>
+#include <vram/base/core/only_if_used.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace detail {
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   One thread at a time.
 /// Cost      A string for each cell. `text()` builds the text.
-template <class = void>
+template <class = only_if_used>
 class table {
 public:
     /// Makes a table with this many columns, at least one.
