@@ -21,8 +21,7 @@
 
 namespace vram {
 
-/// Selects if the layer `aligned` also rounds sizes up to a multiple of the alignment, so that a
-/// block may be written to its end in units of the alignment.
+/// Selects if the layer `aligned` also rounds sizes up to a multiple of the alignment.
 enum class aligned_size { as_asked, rounded_up };
 
 /// Raises the alignment of every request to at least `least`.
@@ -117,8 +116,7 @@ public:
     /// Returns the option that selects if sizes are rounded up.
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
-    /// Returns the size that the upstream allocates for a request of `bytes` bytes, after this
-    /// layer has raised the alignment and, if so configured, rounded the size.
+    /// Returns the number of bytes that the upstream allocates for a request of `bytes` bytes.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Upstream>
     {
@@ -126,8 +124,8 @@ public:
     }
 
 private:
-    /// Returns the result of `ask()`, a call of the upstream. If it throws `out_of_memory`, the
-    /// size and alignment in the exception are replaced by those that the caller requested.
+    /// Returns `ask()`. An `out_of_memory` that it throws gets the size and alignment of the
+    /// caller's request.
     template <class Ask>
     static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
         try {

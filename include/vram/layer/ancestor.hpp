@@ -23,9 +23,7 @@ template <class Stack>
 concept is_handle =
     requires(Stack& s) { typename std::remove_cvref_t<decltype(s.get())>::platform; };
 
-/// Returns true if `Stack`, or a resource under it at any depth, is a layer made from the class
-/// template `Layer`. Searches the upstream of each layer and pool, both upstreams of a layer with
-/// two, and the resource of a handle such as `shared`.
+/// Returns true if `Stack`, or a resource under it at any depth, is a `Layer`.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
     using stack = std::remove_cvref_t<Stack>;

@@ -119,8 +119,8 @@ public:
         });
     }
 
-    /// Returns memory of the primary resource, or else of the secondary, that the stream may use
-    /// without a wait. Returns null if neither has any.
+    /// Returns memory that the stream may use without a wait, of the primary or else of the
+    /// secondary resource, or null.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -176,9 +176,8 @@ public:
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 
 private:
-    /// Reserves an entry in the table of the secondary resource's blocks before the secondary
-    /// allocates, so that a lack of host memory cannot lose the block. The destructor of this
-    /// object adds the block, if one was allocated, to the table.
+    /// An entry in the table of the secondary's blocks, reserved before the allocation, so that a
+    /// lack of host memory cannot lose a block.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {
@@ -207,8 +206,8 @@ private:
         } catch (...) { return nullptr; } // no host memory for an entry of the table
     }
 
-    // Returns true if the secondary resource allocated `p`, and removes `p` from the table. Called
-    // before the free, because afterwards the primary may allocate at the same address.
+    // Returns true if the secondary allocated `p`, and removes `p` from the table. Call it before
+    // the free.
     [[nodiscard]] bool was_second(void const* p) noexcept {
         auto const held = lock_.hold();
         return from_second_.erase(p);

@@ -28,8 +28,8 @@ struct histogram {
     /// 2^i - 1.
     std::array<std::uint64_t, 65> counts{};
 
-    /// Returns the index of the element of `counts` that counts `value`: its bit width, so 0 for 0,
-    /// 1 for 1, 2 for 2 and 3, 3 for 4 to 7.
+    /// Returns the index in `counts` of the entry for `value`: 0 for 0, 1 for 1, 2 for 2 and 3, 3
+    /// for 4 to 7.
     [[nodiscard]] static constexpr std::size_t entry_of(std::uint64_t value) noexcept {
         return static_cast<std::size_t>(std::bit_width(value));
     }

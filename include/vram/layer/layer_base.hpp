@@ -14,14 +14,12 @@
 
 namespace vram {
 
-/// Owns the upstream by value and forwards its optional functions (`owns`, `usage`, `trim`,
-/// `retire`, ...), except those for pages of virtual memory. The functions that allocate and free
-/// (`allocate`, `deallocate`, their `try_` and `_sync` forms) are not forwarded: a layer must write
-/// all of them that its upstream has, so that no call bypasses the layer.
+/// Base class of layers: owns the upstream and forwards its optional functions (`owns`, `usage`,
+/// `trim`, ...), except those for pages of virtual memory. A layer must itself write each function
+/// that allocates or frees.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream.
-/// Cost      None. An empty upstream takes no space.
 template <synchronous_resource Upstream>
 class layer_base {
 public:

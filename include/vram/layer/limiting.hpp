@@ -102,8 +102,8 @@ public:
         return p != nullptr ? held.keep(p) : nullptr;
     }
 
-    // The bytes are subtracted after the upstream has freed the block. Otherwise another thread
-    // could allocate them while the block is still live, and exceed the limit.
+    // The upstream frees the block before its bytes are subtracted, so that live bytes never exceed
+    // the limit.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -155,9 +155,8 @@ private:
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
     }
-    /// Called for a request of `bytes` bytes that exceeds the limit. Sends the event `refused` to
-    /// the observer of the upstream, if it has one, and to a platform that observes (the simulated
-    /// one). `on` is the stream of the request; null if it has none. Always returns null.
+    /// Notifies observers that a request exceeded the limit, and returns null. `on`: its stream, or
+    /// null.
     void* refuse(std::size_t bytes, stream const* on, call_site at) noexcept {
         detail::observation<Upstream>{this->upstream_, "limiting", &used_}.notify_request(
             memory_event_kind::refused, bytes, on, at);

@@ -161,8 +161,7 @@ public:
     }
 
 private:
-    /// The mutex of the layer. A moved layer gets a new mutex. It is a `gate` (mutex and condition
-    /// variable) of the platform, because the simulator must know which threads wait.
+    /// The mutex of the layer, as a `gate` of the platform. A moved layer gets a new one.
     class movable_gate {
     public:
         movable_gate() = default;

@@ -109,17 +109,15 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Calls `extend` of the upstream, so that a pool over this layer can grow its chunks: adds
-    /// `more` bytes with physical memory to the end of the block at `p`, which has `bytes` bytes.
-    /// Returns false, and changes nothing, if that is not possible.
+    /// Calls `extend` of the upstream: adds `more` bytes with physical memory to the end of the
+    /// block at `p`. Returns false and changes nothing if that is not possible.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept
         requires expandable_resource<Upstream>
     {
         return this->upstream_.extend(p, bytes, more);
     }
-    /// Calls `shrink` of the upstream: shortens the block at `p` from `bytes` to `bytes - less`
-    /// bytes, and releases the physical memory of the pages that the block no longer occupies.
-    /// Returns the number of bytes released.
+    /// Calls `shrink` of the upstream: cuts `less` bytes off the end of the block at `p`. Returns
+    /// the number of bytes of physical memory released.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept
         requires expandable_resource<Upstream>
     {
@@ -132,8 +130,7 @@ public:
         return this->upstream_.page_size();
     }
     /// Calls `widen` of the upstream: adds `more` bytes of addresses without physical memory to the
-    /// end of the block at `p`, which has `bytes` bytes. Returns false, and changes nothing, if
-    /// that is not possible, for example because the addresses are in use.
+    /// end of the block. Returns false if that is not possible.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
         requires remappable_resource<Upstream>
     {
@@ -146,33 +143,29 @@ public:
     {
         return this->upstream_.mapped(q, n);
     }
-    /// Calls `fill` of the upstream: maps physical memory to each page without it that overlaps the
-    /// range [q, q + n). Returns false, and maps none, if that is not possible.
+    /// Calls `fill` of the upstream: maps physical memory to the pages of [q, q + n) that have
+    /// none. Returns false and maps none if that is not possible.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.fill(q, n);
     }
-    /// Calls `drop` of the upstream: unmaps the physical memory of the pages that lie entirely in
-    /// the range [q, q + n). The addresses stay with the block; the contents are lost. Returns the
-    /// number of bytes unmapped. Does not wait for streams.
+    /// Calls `drop` of the upstream: unmaps the pages inside [q, q + n), but keeps their addresses.
+    /// Returns the number of bytes unmapped.
     std::size_t drop(void* q, std::size_t n) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.drop(q, n);
     }
-    /// Calls `remap` of the upstream: moves the physical memory of the pages that lie entirely in
-    /// [from, from + n) to the pages without it that overlap [to, to + m), until one of the two
-    /// ranges is exhausted. The contents are lost. Returns the number of bytes moved. Does not wait
-    /// for streams.
+    /// Calls `remap` of the upstream: moves physical memory from pages in [from, from + n) to
+    /// unmapped pages of [to, to + m). Returns the number of bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept
         requires remappable_resource<Upstream>
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Calls `moved_to` of the upstream: returns the page that now has the physical memory which
-    /// last backed the page of `q`. Returns null if `remap` has not moved that memory away, or if
-    /// it backs no page now.
+    /// Calls `moved_to` of the upstream: returns the page that `remap` gave the physical memory of
+    /// the page of `q`, or null.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {
@@ -192,8 +185,8 @@ public:
 
     /// Returns the observer.
     [[nodiscard]] observer_type& observer() noexcept { return to_; }
-    /// Notifies the observer of a mark: an event with a text, such as the begin of a step. The text
-    /// must exist as long as the observer uses it.
+    /// Notifies the observer of a mark: an event with a text, which must live as long as the
+    /// observer uses it.
     void mark(char const* text, call_site at = call_site::current()) noexcept {
         memory_event<stream> e{};
         e.kind     = memory_event_kind::marked;
@@ -208,8 +201,8 @@ private:
 };
 
 namespace with {
-/// Gives an observer to the layers after it: `source | with::observed(my_log{}) | with::pool`, or
-/// with an object of the program `source | with::observed(std::ref(log)) | with::pool`.
+/// Creates the layer `observed`: `source | with::observed(my_log{}) | with::pool`, or with
+/// `std::ref(log)`.
 template <class Observer>
 [[nodiscard]] auto observed(Observer to) {
     return layer_of<vram::observed, Observer>(std::move(to));

@@ -25,8 +25,8 @@
 namespace vram {
 
 namespace detail {
-/// While this object exists, `is_in(layer)` returns true on the thread that created the object: the
-/// thread is running a retry policy of the layer at that address. Objects may be nested.
+/// While this object exists, `is_in(layer)` is true on its thread: the thread runs a retry policy
+/// of that layer.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -123,8 +123,7 @@ public:
         });
     }
 
-    /// Returns memory of the upstream that the stream may use without a wait, or null. Calls no
-    /// policy, because null only means that the request needs `allocate`.
+    /// Returns memory that the stream may use without a wait, or null. Calls no policy.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -158,9 +157,7 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The state of one request that the upstream has refused. `failed` is the argument for the
-    /// next policy: size and alignment of the request, the number of calls of that policy for this
-    /// request, and the numbers of the last `out_of_memory`.
+    /// The state of one refused request. `failed` is the argument of the next policy.
     struct progress {
         std::size_t    at = 0; ///< index of the retry policy to call next
         failed_attempt failed;
@@ -195,9 +192,8 @@ private:
         return nullptr;
     }
 
-    /// Called after the upstream refused a request. Calls the retry policies, from the current one
-    /// on, until one returns true; then returns true, and the caller repeats the request. Returns
-    /// false if no policy returned true, or if a policy of this layer made the request.
+    /// Calls the retry policies until one returns true, and returns true: the caller repeats the
+    /// request. Returns false if no policy is left.
     bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -222,9 +218,7 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // A policy is code of the program. So a simulated platform counts the waits and queries of
-        // the policy as order that the program relies on, not as internal order of a resource, also
-        // if a pool over this layer made the request.
+        // The simulated checker treats waits of a policy as order made by the program.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

@@ -26,8 +26,8 @@ namespace vram {
 /// The counts of all allocations and frees in a scope (from its `push` to its `pop`), or since the
 /// layer was created.
 struct counters {
-    /// Bytes as requested. `value` is allocated minus freed, which is negative if a scope frees
-    /// more than it allocates; `peak` is the highest value, at least 0; `total` is all allocated.
+    /// Requested bytes. `value` is allocated minus freed and may be negative in a scope; `peak` is
+    /// at least 0.
     counter bytes;
     counter blocks; ///< blocks, counted like `bytes`: `total` is the number of allocations
     /// Number of requests of more than 0 bytes that failed, by an exception or by null. Calls of
@@ -120,8 +120,8 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
-    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
-    /// none. A block is counted; null is not counted as a refusal.
+    /// Returns memory that the stream may use without a wait, or null, which is not counted as a
+    /// refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -133,8 +133,7 @@ public:
         return made.got(p);
     }
 
-    // The block is subtracted from the counters before the upstream frees it. Otherwise another
-    // thread could allocate the memory first, and the peak would include it twice.
+    // Subtracted before the upstream frees the block, so that no peak counts its memory twice.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept
@@ -150,8 +149,7 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Begins a scope: its counters start from zero. Returns a number by which `pop` ends this
-    /// scope, for scopes that do not nest, such as those of several threads.
+    /// Begins a scope with counters at zero. Returns its number, for `pop(number)`.
     std::uint64_t push() { return counts_.push(); }
     /// Ends the open scope that began last and returns its counters. A scope must be open.
     counters pop() { return counts_.pop(); }
@@ -176,8 +174,8 @@ public:
         return counts_.histograms();
     }
 
-    /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
-    /// layer has counted since its construction: live and peak bytes, and allocations.
+    /// Returns the usage of the upstream, or the counts of this layer if the upstream has no
+    /// `usage`.
     [[nodiscard]] memory_usage usage() const {
         if constexpr (measured_resource<Upstream>) {
             return base::usage();

@@ -85,9 +85,8 @@ public:
     /// Returns all freed blocks to the upstream, after waits for their streams or graphs.
     ~stream_ordered() { finish(); }
 
-    /// Returns a new block of the upstream, which any stream may use at once; null for 0 bytes.
-    /// First returns freed blocks that no stream uses any more to the upstream, unless `s` is being
-    /// captured. Throws `out_of_memory` if the upstream refuses even after waits for freed blocks.
+    /// Returns memory that any stream may use at once; null for 0 bytes. Throws `out_of_memory` if
+    /// the upstream refuses even after waits for freed blocks.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {
@@ -125,8 +124,7 @@ public:
                                [&] { return try_allocate_now(nullptr, bytes, alignment, at); });
     }
 
-    /// Returns memory of the upstream that the stream may use without a wait, or null if there is
-    /// none. Freed blocks of this layer are not returned to the upstream first.
+    /// Returns memory of the upstream that the stream may use without a wait, or null.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -142,8 +140,7 @@ public:
         return held.keep(p);
     }
 
-    /// Frees a block that the stream `s` used last: the upstream gets the block once the stream's
-    /// work is complete. The host waits for `s` only if recording an event fails.
+    /// Frees a block. The upstream gets it back once the work enqueued on `s` so far is complete.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
@@ -183,10 +180,9 @@ public:
         giving()(p, bytes, alignment, at);
     }
 
-    /// Returns the freed blocks that no stream uses any more to the upstream, then calls its
-    /// `trim(keep)`. If no event can be recorded on the stream of a block (such as a destroyed
-    /// stream), the host waits for the device, which may break captures there. It never waits for
-    /// events or captured streams. Returns the bytes returned here or upstream, whichever is more.
+    /// Returns idle freed blocks to the upstream, then calls its `trim(keep)`. Returns the number
+    /// of bytes given back. Waits for the device if no event can be recorded, which ends captures
+    /// there.
     std::size_t trim(std::size_t keep = 0) {
         auto const        seen  = this->seen();
         auto const        waits = seen.watch();
@@ -198,17 +194,16 @@ public:
         return here;
     }
 
-    /// Announces that the stream `s` is about to be destroyed: records an event behind frees on `s`
-    /// that have none. If `s` is being captured, records none, and `s` must not be destroyed yet.
+    /// Call this before the stream `s` is destroyed, and not while it is captured: records an event
+    /// behind its frees that have none.
     void retire(stream s) {
         detail::resource_call<platform> const own;
         books_.retire(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// States that no captured graph with memory of this layer will be launched again. Returns the
-    /// blocks that were freed during captures to the upstream, after the host has waited for the
-    /// devices of the captured streams. Launches on streams of other devices must be complete.
+    /// Call this after the last launch of all captured graphs with memory of this layer. Waits for
+    /// the devices of the captured streams, then returns the graphs' memory to the upstream.
     void forget_captures() {
         auto const seen  = this->seen();
         auto const waits = seen.watch();
@@ -216,8 +211,8 @@ public:
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
-    /// Returns the usage of this layer alone. `pending` is the bytes of freed blocks that are not
-    /// yet returned to the upstream, `waits` the number of host waits, except in `deallocate`.
+    /// Returns the usage of this layer. `pending` is the bytes freed but not yet returned to the
+    /// upstream.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
@@ -245,8 +240,8 @@ private:
         };
     }
 
-    /// Called after the upstream has allocated the `bytes` bytes at `p`. Notifies the observers,
-    /// and counts the block as live in place of the request in progress `held`. Returns `p`.
+    /// Counts the new block at `p` as live in place of the request `held`, notifies observers, and
+    /// returns `p`.
     void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
         seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
         return held.keep(p);
@@ -279,8 +274,8 @@ private:
         });
     }
 
-    /// Sets those `numbers` of an `out_of_memory` of the upstream that are 0: the id of the stream
-    /// that requested the memory, and the live and reserved bytes of this layer.
+    /// Adds to `numbers` what the upstream left 0: the id of the stream, and this layer's live and
+    /// reserved bytes.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

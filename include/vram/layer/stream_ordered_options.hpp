@@ -15,12 +15,11 @@ namespace vram {
 ///
 ///     auto mr = cuda_resource{} | with::stream_ordered({.frees_per_event = 16});
 struct stream_ordered_options {
-    /// The number of frees on one stream after which an event is recorded behind all of them. An
-    /// allocation or `trim` also records an event behind frees that have none. If the number is 2
-    /// or more, a raw `cudaStream_t` must be passed to `retire` before it is destroyed.
+    /// An event is recorded after this many frees on one stream. With 2 or more, `retire` a raw
+    /// `cudaStream_t` before it is destroyed.
     std::size_t frees_per_event = 1;
-    /// An allocation returns freed blocks that no stream uses any more to the upstream if they have
-    /// at least this many bytes together (0: always), or if the upstream refuses the request.
+    /// An allocation returns idle freed blocks to the upstream once they have this many bytes
+    /// together. 0: always.
     std::size_t give_back_bytes = 0;
 };
 

@@ -37,10 +37,8 @@ struct values_of<First, Rest...> {
     values_of<Rest...> rest;
 };
 
-/// `pending_layer_of<Layer, More...>::made_of<Args...>` stores the constructor arguments of a layer
-/// until its upstream is known. If `made` is such an object, `upstream | made` creates the layer
-/// `Layer<Upstream, More...>` from the upstream and the arguments. The type is written out because
-/// `Layer{upstream}` would copy an upstream that is itself a `Layer`, instead of adding a layer.
+/// Stores the constructor arguments of a layer until `upstream | object` creates `Layer<Upstream,
+/// More...>`.
 template <template <class...> class Layer, class... More>
 struct pending_layer_of {
     template <class... Args>
@@ -56,16 +54,14 @@ struct pending_layer_of {
     };
 };
 
-/// The type of an object that stores the constructor arguments (of the types `Args`) of a layer
-/// until `upstream | object` creates the layer `Layer<Upstream>`. For a class template `Layer` with
-/// no other type argument than the upstream.
+/// Stores the constructor arguments of `Layer` until `upstream | object` creates the layer.
 template <template <class...> class Layer, class... Args>
 using pending_layer = typename pending_layer_of<Layer>::template made_of<Args...>;
 
 } // namespace detail
 
-/// For each layer `x` there is a function object `with::x`. Called with the arguments of the layer,
-/// it returns an object that creates the layer when it is joined with an upstream by `|`.
+/// Function objects that create layers: `upstream | with::x(arguments)` is the layer `x` over
+/// `upstream`.
 namespace with {
 
 /// Returns an object that creates a `Layer` with the arguments `args` when it is joined with an
@@ -75,16 +71,16 @@ template <template <class...> class Layer, class... Args>
     return detail::pending_layer<Layer, Args...>{detail::values_of<Args...>{std::move(args)...}};
 }
 
-/// Returns an object that creates a `Layer<Upstream, More...>` with the arguments `args` when it is
-/// joined with an upstream by `|`: `source | layer_of<vram::fallback, Other>(std::move(other))`.
+/// Returns an object that creates the layer `Layer<Upstream, More...>`: `source |
+/// layer_of<vram::fallback, Other>(std::move(other))`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
     return typename detail::pending_layer_of<Layer, More...>::template made_of<Args...>{
         detail::values_of<Args...>{std::move(args)...}};
 }
 
-/// The type of `with::x` for a layer `x` that needs no arguments: `source | with::x` creates the
-/// layer, and `source | with::x({.option = 1})` creates it with options.
+/// The type of `with::x`, for a layer that needs no arguments: `source | with::x`, or `source |
+/// with::x({.option = 1})`.
 template <template <class...> class Layer, class... Options>
 struct word : detail::pending_layer<Layer> {
     [[nodiscard]] constexpr auto operator()() const { return layer<Layer>(); }

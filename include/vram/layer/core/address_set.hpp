@@ -13,12 +13,11 @@
 namespace vram {
 namespace detail {
 
-/// A set of non-null addresses in one array with open addressing. Erasing an address closes the gap
-/// with the entries that follow it, so many insertions and erasures do not slow lookups down.
+/// A set of non-null addresses: a hash table with open addressing. Erasing leaves no marker behind.
 ///
 /// Failure   Only `reserve` allocates. It throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      Constant on average. The array is at most half full.
+/// Cost      Constant on average.
 class address_set {
 public:
     address_set() = default;
@@ -60,8 +59,8 @@ public:
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // Moves the entry into the hole, so that a search for it does not end at the hole. An
-            // entry whose search begins behind the hole stays.
+            // Closes the hole: moves an entry into it if a search for the entry would pass the
+            // hole.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];
@@ -83,8 +82,7 @@ private:
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
     [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask(); }
 
-    /// Returns the slot at which the search for an address starts, by Fibonacci hashing: the low
-    /// bits of addresses are equal because of alignment, the high bits of the product are not.
+    /// Returns the slot at which the search for an address starts (Fibonacci hashing).
     [[nodiscard]] std::size_t hash(std::uintptr_t address) const noexcept {
         std::uint64_t const product = std::uint64_t{address} * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::size_t>(product >> 32) & mask();
@@ -97,8 +95,7 @@ private:
         return at;
     }
 
-    /// The addresses; the value 0 marks a free slot. The number of slots is a power of two, or 0
-    /// before the first call of `reserve`.
+    /// The addresses; 0 marks a free slot. The number of slots is 0 or a power of two.
     heap_array<std::uintptr_t> slots_;
     std::size_t                count_ = 0;
 };

@@ -18,16 +18,14 @@
 namespace vram {
 namespace detail {
 
-/// The bytes (or blocks) that one thread has allocated and freed since its counts were last moved
-/// to the counters of the layer. `room` is the number of bytes (or blocks) that the thread may
-/// still allocate before it must take the locks of all threads, so that no peak is missed.
+/// One thread's count of bytes, or of blocks, since its counts were last added to those of the
+/// layer.
 struct shared_count {
     std::ptrdiff_t change = 0; ///< allocated minus freed since the last move
     /// Bytes or blocks allocated since the last move to the counters of the layer, without frees.
     std::uint64_t total = 0;
     std::size_t   room  = 0;
-    /// Additional room (bytes or blocks) that this thread got although the value may then exceed
-    /// the counted peak, which may so be too low by this number. 0 while the peak is exact.
+    /// The counted peak may be too low by this number of bytes or blocks. 0 while it is exact.
     std::size_t excess = 0;
 
     void add(std::size_t n) noexcept {
@@ -41,28 +39,19 @@ struct shared_count {
     }
 };
 
-/// Lets several threads count allocations and frees without a common lock. Each thread counts in
-/// its own *shard* (if there are more than 32 threads, some share one). `fold` moves the counts of
-/// all shards to `sums`, the counters of the layer.
+/// Lets threads count allocations and frees without a common lock, with values and totals that are
+/// always exact. Each thread counts in its own *shard*; above 32 threads, some share one.
 ///
-/// So that the peak in `sums` is exact, each thread has *room*: the bytes and blocks that it may
-/// allocate without the locks of other threads. All rooms together are at most the peak minus the
-/// value. A free enlarges the room of its thread. For an allocation that exceeds the room, `add`
-/// moves the counts of all shards to `sums`, and gives the thread new room.
-///
-/// If the value stays near the peak, threads call `add` again and again. So after `exact_calls`
-/// calls of `add` since a scope last began or ended, each thread that calls `add` gets additional
-/// room, its *excess* (`slack`). Calls of `add` by a thread that counts alone are left out. A peak
-/// may then be too low, at most by the excesses of all threads. It is never too high. Values and
-/// totals are always exact.
+/// Each shard has *room*: what its thread may allocate while the counted peak stays exact. If the
+/// room is too small, `add` folds the counts of all shards into the layer's counters.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `refuse`. One thread at a time may call `add`
-///           and `fold`: the owner has a lock for it.
-/// Cost      The `biased_lock` of a shard. `add` and `fold` take the locks of all shards in use.
+///           or `fold`.
+/// Cost      One lock of the thread's own shard. `add` and `fold` take the locks of all shards.
 class count_shards {
 public:
-    /// Peaks are exact for this many calls of `add`, of all threads together, since a scope last
-    /// began or ended. After that, each thread that calls `add` may allocate `slack` unnoticed.
+    /// Peaks are exact for this many calls of `add`. After them, each thread may allocate `slack`
+    /// more than its room, and peaks may be too low by that.
     static constexpr unsigned exact_calls = 256;
     /// Returns by how many bytes or blocks one thread may make the counted peak too low: 1/128 of
     /// `peak`, but at least `least`.
@@ -73,8 +62,8 @@ public:
     static constexpr std::size_t least_bytes  = std::size_t{1} << 20;
     static constexpr std::size_t least_blocks = 64;
 
-    /// Counts an allocation in the shard (counters) of the calling thread, and returns true. If the
-    /// room of the thread is too small (see `shared_count`), counts nothing and returns false.
+    /// Counts an allocation for the calling thread and returns true. Returns false and counts
+    /// nothing if it exceeds the thread's room.
     [[nodiscard]] bool try_add(std::size_t bytes) noexcept {
         shard&     s    = mine();
         auto const held = s.lock.hold();
@@ -97,9 +86,8 @@ public:
         ++s.refusals;
     }
 
-    /// Moves the counts of all threads to `sums`, the counters of the layer, and sets the room of
-    /// each thread to 0, so that its next allocation calls `add`. `anew`: a scope (`push`, `pop`)
-    /// begins or ends, so peaks are exact again for `exact_calls` calls of `add`.
+    /// Adds the counts of all threads to `sums` and sets them to 0. `anew`: peaks are to be exact
+    /// again.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         all_held const held{shards_};
@@ -111,9 +99,8 @@ public:
         });
         if (anew) { calls_ = 0; }
     }
-    /// Counts an allocation that exceeds the room of the calling thread: moves the counts of all
-    /// threads to `sums`, the counters of the layer, and adds the allocation there. The thread gets
-    /// the room that no thread has, and takes room of other threads if that is not enough.
+    /// Counts an allocation that exceeds the calling thread's room: adds it and the counts of all
+    /// threads to `sums`, then gives the thread new room.
     template <class Counters>
     void add(Counters& sums, std::size_t bytes) noexcept {
         shard&         s = mine();
@@ -156,9 +143,8 @@ private:
         std::optional<biased_lock::guard> held_[shards::count];
     };
 
-    /// Returns the shard (counters) in which the calling thread counts. The first call of a thread
-    /// takes the shard into use: the thread locks it before `fold` and `add` of other threads can,
-    /// to own the bias (it then locks by plain stores).
+    /// Returns the counters of the calling thread. A thread's first call locks them before others
+    /// can, to own the bias of their lock.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
         return shards_.mine([](shard& first) { return first.lock.hold(); });
     }
@@ -183,8 +169,8 @@ private:
         sums.bytes.peak  = larger_of(sums.bytes.peak, sums.bytes.value);
         sums.blocks.peak = larger_of(sums.blocks.peak, sums.blocks.value);
     }
-    /// Returns true if a shard other than `s` (so another thread) has counted an allocation or a
-    /// free since a scope last began or ended.
+    /// Returns true if a thread with another shard than `s` has counted since a scope last began or
+    /// ended.
     [[nodiscard]] bool others_counted(shard const& s, all_held const& held) noexcept {
         bool found = false;
         for_each(held, [&](shard const& each) { found = found || (&each != &s && each.counted); });
@@ -193,8 +179,8 @@ private:
     template <class Counter>
     void take(Counter& sum, shard& s, shared_count shard::* which, std::size_t n,
               all_held const& held) noexcept {
-        // The room that no thread has: peak minus value, plus all excesses, minus all rooms. It is
-        // not negative: rooms grow only by frees, which lower the value, and by this distribution.
+        // Room that no thread has yet. Never negative: only a free adds room, and it lowers the
+        // value.
         auto spare = static_cast<std::size_t>(sum.peak - sum.value);
         for_each(held, [&](shard& each) { spare += (each.*which).excess - (each.*which).room; });
         std::size_t& room = (s.*which).room;
@@ -213,16 +199,15 @@ private:
     }
 
     shards shards_;
-    /// Number of calls of `add` since a scope (`push`, `pop`) last began or ended. Calls before
-    /// another thread has counted in that time are not included. Compared with `exact_calls`.
+    /// Calls of `add` since a scope last began or ended, without those made while one thread
+    /// counted alone.
     std::uint64_t calls_ = 0;
 };
 
-/// Owns the `count_shards` (counters for each thread) of a `statistics` layer. `make` creates them,
-/// usually when a second thread uses the layer; before that, `get` returns null.
+/// Owns the counters for each thread of a `statistics` layer, which are created when a second
+/// thread uses the layer.
 ///
-/// Threads   Any thread may call `get`, and one thread at a time `make`. Move the object only if no
-///           other thread uses it.
+/// Threads   Any thread may call `get`, one at a time `make`. Moving needs exclusive access.
 class late_count_shards {
 public:
     late_count_shards() = default;
@@ -237,8 +222,8 @@ public:
     [[nodiscard]] count_shards* get() const noexcept {
         return made_.load(std::memory_order_acquire);
     }
-    /// Returns the counters for each thread, and creates them if there are none. Returns null if
-    /// there is no host memory for them. One thread at a time may call.
+    /// Returns the counters, and creates them if there are none. Returns null if there is no host
+    /// memory.
     [[nodiscard]] count_shards* make() noexcept {
         if (get() == nullptr) {
             made_.store(new (std::nothrow) count_shards, std::memory_order_release);

@@ -21,13 +21,10 @@ inline constexpr bool is_observer_pair = false;
 template <class First, class Second, bool Filters>
 inline constexpr bool is_observer_pair<observer_pair<First, Second, Filters>> = true;
 
-/// Notifies the observers of two upstreams of each event. An object of which several upstreams have
-/// a reference is notified once, and so is an observer of which several upstreams have copies that
-/// share their state (`shares_with`).
+/// Notifies the observers of two upstreams. An observer that both upstreams share is notified once.
 ///
-/// `First` and `Second` are references to observers. If an upstream itself has two upstreams with
-/// observers, it is their `observer_pair` by value. If `Filters` is true, an observer with `skips`
-/// is not notified of an event that it skips. It is false on an `observing_platform`.
+/// `First` and `Second` are references to observers, or a nested `observer_pair`. If `Filters` is
+/// true, an observer is not notified of events that it skips.
 ///
 /// Cost      Comparisons of addresses; none if the observers have different types.
 template <class First, class Second, bool Filters>

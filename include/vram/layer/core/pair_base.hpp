@@ -21,16 +21,14 @@
 namespace vram {
 namespace detail {
 
-/// Base class of the layers `fallback` and `segregated`: owns two upstreams by value and forwards
-/// their optional functions. `owns`, `usage`, `free_memory` and `reset_peaks` need both upstreams
-/// to have the function, and combine both results. `trim`, `trim_no_wait`, `retire` and
-/// `forget_captures` call each upstream that has the function. `device` calls the first upstream,
-/// or the second if the first has no `device`. Memory of the layer is accessible to the device or
-/// the host if that of both upstreams is. The layers write the functions that allocate and free.
+/// Base class of `fallback` and `segregated`: owns two upstreams and forwards optional functions to
+/// them. The layers themselves allocate and free.
+///
+/// `owns`, `usage`, `free_memory` and `reset_peaks` need both upstreams to have the function.
+/// `trim`, `trim_no_wait`, `retire` and `forget_captures` call each upstream that has it.
 ///
 /// Failure   The functions fail as those of the upstreams.
 /// Threads   The rules are those of the less safe of the two upstreams.
-/// Cost      None. An empty upstream takes no space.
 template <synchronous_resource First, synchronous_resource Second>
     requires std::same_as<typename First::platform, typename Second::platform>
 class pair_base {
@@ -68,18 +66,16 @@ public:
         return first_.owns(p) || second_.owns(p);
     }
 
-    /// Returns the sums of the figures of both upstreams; `largest_free` is the larger of the two.
-    /// The sum of two peaks is an upper bound, because they may have occurred at different times.
+    /// Returns the sums of both upstreams' figures; `largest_free` is the larger. A summed peak is
+    /// an upper bound.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<First> && measured_resource<Second>
     {
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims each upstream that has `trim`, so that both together keep at most about `keep` unused
-    /// bytes: calls `trim(keep)` of the first, then `trim` of the second with `keep` minus the
-    /// reserved bytes of the first that are not live. If the first has no `trim` or no `usage`, the
-    /// second gets the whole `keep`. Returns the sum of both results.
+    /// Trims each upstream that can be trimmed, so that both together keep about `keep` unused
+    /// bytes. Returns the number of bytes that were freed.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
@@ -139,9 +135,7 @@ public:
         memory_usage const first = first_.reset_peaks();
         return sum(first, second_.reset_peaks());
     }
-    /// Raises the peaks in the usage of this layer (the sums of both upstreams' peaks) to at least
-    /// the peaks in `before`, a result of `reset_peaks`. Only the first upstream's peaks change: it
-    /// gets the peaks in `before` minus those of the second upstream.
+    /// Raises the peaks of this layer to at least those in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before)
         requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
     {

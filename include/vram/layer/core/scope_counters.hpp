@@ -25,15 +25,13 @@ struct no_histograms {
 /// which all threads share one set of counters.
 struct no_count_shards {};
 
-/// The counters of a `statistics` layer and of its open scopes. The functions `push`, `pop`, `now`,
-/// `overall` and `histograms` of the layer call those of this class.
+/// The counters of a `statistics` layer and of its open scopes.
 ///
-/// Failure   `pop` ends the program if no scope is open. `pop` and `now` with a number end it if
-///           that scope is not open. `push` throws `std::bad_alloc`.
+/// Failure   `pop` and `now` end the program if the scope is not open. `push` throws
+///           `std::bad_alloc`.
 /// Threads   Any thread may call any function, unless `Lock` is `no_lock`.
-/// Cost      One lock for each allocation, free and refusal. If each thread has its own counters
-///           (`divides`), it is the thread's own lock, except if an allocation exceeds the room of
-///           the thread; then, and in `push`, `pop`, `now` and `overall`, all locks are taken.
+/// Cost      One lock for each allocation, free and refusal. `push`, `pop`, `now` and `overall`
+///           take the locks of all threads' counters.
 template <class Counters, class Lock, class Histograms>
 class scope_counters {
 public:
@@ -100,8 +98,7 @@ public:
     }
 
 private:
-    /// True if each thread gets its own counters (`count_shards`) once a second thread uses the
-    /// layer. Otherwise all threads share one set of counters under `lock_`.
+    /// True if each thread gets its own counters once a second thread uses the layer.
     static constexpr bool divides =
         std::is_same_v<Lock, biased_lock> && std::is_same_v<Histograms, no_histograms>;
 
@@ -113,11 +110,8 @@ private:
         now_.bytes.sub(bytes);
         now_.blocks.sub(1);
     }
-    /// The cheap way to count as long as one thread alone uses the layer. If the calling thread
-    /// owns the bias of `lock_` (locks it by plain stores) and there are no counters for each
-    /// thread (`shards_`), calls `count()` with the lock held and returns true. Otherwise returns
-    /// false. (To create these counters after the comparison with null, another thread must first
-    /// take the bias away, so `hold_by_bias` fails.)
+    /// Calls `count()` under `lock_` and returns true if one thread alone has used the layer so
+    /// far. Otherwise returns false.
     template <class Count>
     [[nodiscard, gnu::always_inline]] bool counted_by_bias(Count const& count) noexcept {
         if (shards_.get() != nullptr) [[unlikely]] { return false; }
@@ -137,10 +131,8 @@ private:
     [[gnu::noinline]] void sub_with_others(std::size_t bytes) noexcept {
         with_others([&] { sub(bytes); }, [&](auto& shards) { shards.sub(bytes); });
     }
-    /// Calls `together()` with `lock_` held if one thread alone has used the layer so far (the
-    /// calling thread owns the bias of the lock), or if there is no host memory for the counters
-    /// for each thread. Otherwise creates these counters, if there are none, and calls
-    /// `apart(shards)` with them, without `lock_`.
+    /// Calls `apart(shards)` with the counters for each thread, creating them if needed. While only
+    /// one thread uses the layer, calls `together()` under `lock_` instead.
     template <class Together, class Apart>
     void with_others(Together const& together, Apart const& apart) noexcept {
         auto* shards = shards_.get();
@@ -154,8 +146,7 @@ private:
         }
         apart(*shards);
     }
-    /// Takes `lock_`, moves the counts of all threads to `now_`, and returns the guard that holds
-    /// the lock. `anew`: a scope begins or ends (see `count_shards::fold`).
+    /// Takes `lock_`, adds the counts of all threads to `now_`, and returns the guard of the lock.
     [[nodiscard]] auto hold_all(bool anew = false) const {
         auto held = lock_.hold();
         if constexpr (divides) {
@@ -171,9 +162,8 @@ private:
         return outer;
     }
 
-    /// An open scope. The begins of all open scopes divide the life of the layer into intervals.
-    /// `before` has the counters of the interval that ended when this scope began. The member
-    /// `now_` of `scope_counters` has those of the interval that has not ended yet.
+    /// An open scope. `before` has the counters from the begin of the previous scope to the begin
+    /// of this one.
     struct scope {
         std::uint64_t number;
         Counters      before;
@@ -193,8 +183,7 @@ private:
     Counters close(std::size_t at) noexcept {
         Counters const answer = since(at);
         Counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // `piece` has the counters of the interval that began when the ended scope began. Those of
-        // the interval before it are added, because nothing divides the two intervals any more.
+        // Joins the interval before the ended scope with the interval after its begin.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
@@ -202,8 +191,7 @@ private:
 
     [[no_unique_address]] Lock       lock_;
     [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    /// Counters of the time since the open scope that began last, or since the construction if no
-    /// scope is open. They lack the counts that threads have in `shards_` and `fold` has not moved.
+    /// Counters since the last open scope began, without the counts still in `shards_`.
     mutable Counters                                                                      now_;
     std::vector<scope>                                                                    scopes_;
     std::uint64_t                                                                         last_ = 0;
