@@ -33,23 +33,18 @@
 namespace vram {
 namespace detail {
 
-/// Counts live blocks, and keeps freed blocks until the streams that used them are done. The
-/// `stream_ordered` layer passes a function `give`, which is called as `give(p, bytes, alignment,
-/// at)` for each block that may be returned to the upstream, with no lock held.
+/// Counts live blocks, and keeps freed blocks until their streams no longer use them. Each unused
+/// block is returned with `give(p, bytes, alignment, at)`, a function that the caller passes.
 ///
-/// Failure   Errors of the platform are rethrown, except by `take` and `wait_for_all`, which report
-///           them. A block is lost only if every wait of `wait_for_all` for the block failed.
-/// Threads   Any thread may call, but one thread alone may move the object or call `wait_for_all`.
-///           No lock is held while `give` runs or the host waits.
-/// Cost      A lock per call, and a host allocation if more blocks are live or kept than ever
-///           before.
+/// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
+/// Threads   Any thread may call. Only one thread may move the object or call `wait_for_all`.
 template <class Platform>
 class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event`: an event is recorded after this many frees on a stream. `at_least`: `collect`
-    /// returns unused blocks to the upstream once they have this many bytes together.
+    /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
+    /// number of unused bytes from which `collect` returns blocks.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
@@ -72,8 +67,8 @@ public:
         return *this;
     }
 
-    /// A request in progress. The constructor makes sure that a list element for the free of this
-    /// block exists, and allocates one if needed, so that the later free cannot fail.
+    /// A request in progress. The constructor allocates the host memory that the free of the block
+    /// will need, so that the free cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -96,12 +91,8 @@ public:
             return p;
         }
 
-        /// Called if the upstream refused the memory. Returns freed blocks that no stream uses any
-        /// more to the upstream. If there are none, the host waits for the oldest freed block, or
-        /// for another thread that is returning blocks. Returns true if any thread returned blocks
-        /// since the last attempt: the caller repeats the request. Returns false if no block was
-        /// returned, or after 64 attempts more than blocks were waiting at the first refusal: other
-        /// threads may take the memory each time.
+        /// Called after the upstream refused memory. Returns unused blocks to the upstream, if
+        /// necessary after a wait. Returns true to request a retry.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have so many bytes, so returning freed blocks would not help.
@@ -121,16 +112,16 @@ public:
         friend deferred_frees;
     };
 
-    /// The result of a free: the block is kept, the caller must free it, or the free is invalid.
     enum class result {
         kept, ///< nothing is left to do: the block is returned once no stream or graph uses it
-        /// the free is not deferred: the caller waits for the stream and frees the block upstream
+        /// the free is not deferred: the caller must wait for the stream and then free the block
+        /// upstream
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last, without a wait of the host. After the result
-    /// `due`, the caller must make the host wait for `s`, and then free the block upstream.
+    /// Frees a block that the stream `s` used last. The host does not wait. The caller must act on
+    /// a result of `due`.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -160,8 +151,8 @@ public:
         ++figures_.upstream;
         return result::due;
     }
-    /// Counts the free of a block that no stream uses. Returns true if the caller must return the
-    /// block to the upstream. Returns false after an invalid free, which is reported.
+    /// Counts the free of a block that no stream uses. Returns false for an invalid free, else the
+    /// caller must free the block upstream.
     [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
@@ -171,17 +162,16 @@ public:
         return true;
     }
 
-    /// Queries events without a wait. If the blocks that no stream uses any more have together at
-    /// least `at_least_` bytes, returns each to the upstream by `give(p, bytes, alignment, at)`.
+    /// Looks for unused blocks without a wait. Returns them to the upstream with `give` if they
+    /// have at least `at_least_` bytes together.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all freed blocks that no stream uses any more to the upstream, with `give`. Returns
-    /// their bytes. If no event can be recorded behind the free of a block, the host first waits
-    /// for the device of its stream; if the stream is being captured, the block is kept instead.
+    /// Returns all unused blocks to the upstream with `give`. Returns their bytes. The host waits
+    /// for streams on which no event can be recorded.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
@@ -194,20 +184,16 @@ public:
         }
         return bytes;
     }
-    /// Called when no captured graph will be launched again. If there are blocks that were freed
-    /// during captures, the host waits for the devices of their streams, or for that of the
-    /// resource `mr` if they are unknown. Returns these blocks and all others that no stream uses
-    /// any more to the upstream.
+    /// Called when no captured graph will be launched again. The host waits for the blocks that
+    /// captures freed. Returns all unused blocks with `give`.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Called when `stream_ordered` ends. Returns all freed blocks to the upstream, after the host
-    /// has waited for their streams, or, if captures freed some, for the devices as in
-    /// `release_captured`. Blocks for which the wait fails are reported as leaks and not returned.
-    /// Does nothing if the process is ending.
+    /// Makes the host wait for all freed blocks, and returns them with `give`. Does nothing if the
+    /// process is ending.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -266,8 +252,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most once for each freed block that a stream still used at
-    /// the first refusal, and 64 times more, because other threads may take the returned memory.
+    /// A refused request is repeated at most 64 times more than there are kept blocks, because
+    /// other threads may take the returned memory.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -286,8 +272,8 @@ private:
         --reservations_;
         return true;
     }
-    /// Reports a free that `check_free` rejected: of 0 bytes, of more bytes than are live, or while
-    /// no block is live. Other invalid frees are not noticed: only totals of live blocks are kept.
+    /// Reports an invalid free. Only totals of live blocks are known, so not every invalid free is
+    /// found.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};
@@ -299,9 +285,8 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns the freed blocks that no stream uses any more to the upstream, with the lock
-    /// released, if they have at least `at_least` bytes together. Returns these bytes, or 0. If an
-    /// event of a stream cannot be queried, the error is rethrown at the end.
+    /// Returns unused blocks to the upstream if they have at least `at_least` bytes together.
+    /// Returns these bytes, or 0. Unlocks `held` meanwhile.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
@@ -362,8 +347,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has finished returning blocks to the upstream: until `returned_`,
-    /// which counts these calls, differs from `seen`. The lock is released during the wait.
+    /// Waits until another thread has returned blocks to the upstream: until `returned_` differs
+    /// from `seen`. Unlocks `held` meanwhile.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         unlocked(held, [&] {
@@ -387,7 +372,7 @@ private:
     /// Number of threads with a refused request that wait until another thread has returned blocks.
     std::size_t refused_ = 0;
     /// Number of calls that returned blocks to the upstream. Changed only with the lock held, but
-    /// read without it too.
+    /// also read without the lock.
     std::atomic<std::uint64_t> returned_ = 0;
     tally                      live_;
     memory_usage               figures_;

@@ -15,11 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// A linked list of freed blocks, in the order in which they were added. All elements of another
-/// list can be moved to the end of this one in constant time. The elements (links) are allocated in
-/// advance, so a free allocates nothing.
+/// A linked list of freed blocks, in the order in which they were added. Its elements (links) are
+/// allocated in advance, so that a free allocates nothing.
 ///
-/// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
 /// Threads   One thread at a time.
 /// Cost      Constant, except `has`, `drain` and the destructor, which visit each block.
 class freed_blocks {
@@ -82,8 +80,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, in the order of the list. The
-    /// list elements stay in the list, but no longer refer to a block.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, in order. The list elements
+    /// remain, but no longer refer to a block.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {

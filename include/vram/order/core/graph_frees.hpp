@@ -20,16 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// A list of blocks that were freed during captures, with the devices of the captured streams. A
-/// graph may be launched on any stream, so only a wait for these devices shows that no launch uses
-/// the blocks any more. If the device of a captured stream is unknown, the device of the memory is
-/// waited for as well: that of the resource `mr`, an argument of some functions.
+/// A list of blocks that were freed during captures. A captured graph may be launched on any
+/// stream, so the host waits for whole devices before the blocks are reused.
 ///
-/// Failure   `finish` rethrows the error of a wait, and can be called again. No other function
-///           fails.
 /// Threads   One thread at a time, which holds the lock of the resource.
-/// Cost      A look at the devices for each block. Waits of the host in `finish` and
-///           `finish_or_report`.
 template <class Platform>
 class graph_frees {
 public:
@@ -59,9 +53,8 @@ public:
         } catch (...) { unknown_ = true; }
     }
 
-    /// Called when no captured graph will be launched again. Makes the host wait, with `guard`
-    /// unlocked, for the devices, and moves the blocks to the list `free`. Returns the number of
-    /// waits.
+    /// Makes the host wait, with `guard` unlocked, for the devices of all captured streams. Moves
+    /// the blocks to `free`. Returns the number of waits.
     template <class Guard, class R>
     std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
         std::size_t waits = 0;
@@ -73,6 +66,7 @@ public:
         for (std::size_t i = 0; i < devices_.size(); ++i) {
             await([its = devices_[i]] { return its; });
         }
+        // The device of a captured stream is unknown: the device of the memory is waited for.
         if (unknown_) {
             await([&] { return device_of_resource(mr); });
         }
@@ -81,9 +75,8 @@ public:
         free.splice(blocks_);
         return waits;
     }
-    /// Called at the end of the resource. Makes the host wait for the devices, and moves the blocks
-    /// to the list `free`. Errors are reported. If a wait failed, reports the blocks as leaks of
-    /// `stream_ordered` instead.
+    /// Makes the host wait for the devices of all captured streams. Moves the blocks to `free`, or
+    /// reports leaks if a wait fails.
     template <class R>
     void finish_or_report(R const& mr, freed_blocks& free) noexcept {
         bool all = true;

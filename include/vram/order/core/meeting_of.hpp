@@ -13,8 +13,8 @@ namespace detail {
 
 class gate; // mutex with a condition variable, see base/core/gate.hpp
 
-/// The type with which a host thread waits for another one: `meeting` (condition variable), or the
-/// simulated platform's `gate`, so that the simulator knows which threads wait.
+/// The type with which a host thread waits for another one: a condition variable, or for the
+/// simulated platform its `gate`.
 template <class Platform>
 using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
                                       typename Platform::gate>;

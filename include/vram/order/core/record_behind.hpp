@@ -14,13 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// The result of `record_behind`, which tries to record an event behind the work of a stream.
+/// The result of `record_behind`.
 enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    /// No event that may be queried or waited for was recorded: the stream is being captured, or
-    /// host threads wait for all events of the stream, so that none may be recorded again.
+    /// There is no event that may be waited for: the stream is being captured, or host threads wait
+    /// for all its events.
     captured,
     /// Nothing was recorded: the handle is that of a default stream, and means a different stream
     /// on this thread.
@@ -35,8 +35,8 @@ enum class recorded : unsigned char {
     return how == recorded::pending || how == recorded::done;
 }
 
-/// Called in a `catch` block. Returns true if the error means that the stream does not exist.
-/// Returns false for any other error, or if the platform cannot tell.
+/// Called in a `catch` block. Returns true if the error means that the stream does not exist, false
+/// if unknown.
 template <class Platform>
 [[nodiscard]] bool names_no_stream() noexcept {
     if constexpr (requires(typename Platform::error const& e) {
@@ -59,20 +59,13 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records the event `e` behind the work of the stream `s` with the id `id`. `held` is a hold of
-/// the stream (a reference that keeps the handle valid after the owner has destroyed the stream) or
-/// empty. The owner of the stream may begin or end a capture between any two calls, so the work of
-/// the stream is not queried, only its capture status and the event. If the stream is being
-/// captured before or after the event is recorded, returns `captured`: the event may belong to the
-/// graph, and must not be queried or waited for, but may be recorded again. If the event was
-/// recorded in a capture that has ended unnoticed, the query of the event fails without harm, and
-/// the event is recorded again, up to four times in all.
+/// Records the event `e` behind the work of the stream `s` with the id `id`, although another
+/// thread may begin or end a capture of `s` at any moment. `held` is empty or a share of the
+/// stream, which keeps the handle valid.
 ///
-/// Failure   Errors of the platform are rethrown; a failed query of the event after the fourth
-///           attempt.
+/// Failure   Rethrows errors of the platform.
 /// Threads   Any thread may call. One thread at a time may use the event.
-/// Streams   `s` may belong to any thread. Work enqueued during the call may be included.
-/// Cost      Recording an event, one query of the event, and two queries of the capture status.
+/// Streams   Work that is enqueued during the call may be included.
 template <class Platform>
 [[nodiscard, gnu::noinline]] recorded record_behind(typename Platform::event& e,
                                                     typename Platform::stream s, std::uint64_t id,
@@ -88,21 +81,22 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // A destroyed stream has no owner that could capture the stream. So the event is
-                // recorded without a query, with the hold (a reference of the stream).
+                // Nobody can capture a destroyed stream, so no query is needed. The event is
+                // recorded with the share of the stream.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
+                // The event may belong to the graph: it must not be queried or waited for, but may
+                // be recorded again.
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // If the owner has destroyed the stream, its handle `s` cannot be used. The next
-            // attempt records the event with `held`: a reference with which the platform keeps the
-            // destroyed stream usable.
+            // The owner has destroyed the stream during the call: the next attempt records the
+            // event with `held`.
             if (held.ended() && i < attempts) { continue; }
-            // If a capture of the stream was invalidated by an error, recording fails as well. The
-            // stream counts as captured until that capture is ended.
+            // Recording also fails if an error invalidated a capture. The stream is captured until
+            // that capture is ended.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;
@@ -110,6 +104,7 @@ template <class Platform>
         try {
             return Platform::done(e) ? recorded::done : recorded::pending;
         } catch (...) {
+            // The event was recorded in a capture that has ended since: it is recorded again.
             if (i == attempts) { throw; }
         }
     }

@@ -13,31 +13,25 @@
 namespace vram {
 namespace detail {
 
-/// The recorded events of one stream, oldest first. Each event has a number, its epoch (part of the
-/// stream's work): once the event is complete, so is the work up to the end of that epoch. If the
-/// largest number of events is in use, the oldest one is reused before it is complete, and the next
-/// event then stands for the epoch of the reused event as well. An event for which a host thread
-/// waits, and the event recorded last, are not reused in this way.
+/// The recorded events of one stream, oldest first, at most a fixed number. Each covers the
+/// stream's work up to the end of a numbered part (epoch).
 ///
-/// Failure   Only `spare` creates events. It may throw `std::bad_alloc` or an error of the
-///           platform; nothing has changed then.
-/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
-///           the same time: an event keeps its address.
-/// Cost      Constant, except `event_for`, `clear`, and `spare` if host threads wait for events.
+/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero: an
+///           event keeps its address.
 template <class Platform>
 class recorded_events {
 public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// An event and the number of an epoch (part of the stream's work). If the event is complete,
-    /// so is all work of the stream up to the end of that epoch.
+    /// An event of a stream. Once the event is complete, the stream's work is complete up to the
+    /// end of the numbered part `epoch`.
     struct entry {
         event         what;
         device        of; ///< the device on which the event was created
         std::uint64_t epoch = 0;
-        /// Number of host threads that wait for the event now. Unless it is 0, the event must not
-        /// be recorded again.
+        /// Number of host threads that wait for the event now. Unless 0, the event must not be
+        /// recorded again.
         unsigned pins = 0;
         entry*   next = nullptr;
     };
@@ -50,9 +44,8 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of the device `d`. The caller may record it, and then adds it with `push`.
-    /// Returns null if the largest number of events exists and none can be reused: host threads
-    /// wait for all of them, except perhaps for the one recorded last.
+    /// Returns an event of the device `d`, which the caller records and then adds with `push`.
+    /// Returns null if no event may be recorded.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
@@ -68,9 +61,8 @@ public:
         one.next = std::exchange(unused_, &one);
         return &one;
     }
-    /// Adds the unused event that the caller obtained from `spare` and has recorded. Once the event
-    /// is complete, the work of the stream up to the end of `epoch` (a part of this work) is
-    /// complete.
+    /// Adds the event that `spare` returned and the caller recorded. The event covers the stream's
+    /// work up to the end of `epoch`.
     void push(std::uint64_t epoch) noexcept {
         entry* const one                    = std::exchange(unused_, unused_->next);
         one->epoch                          = epoch;
@@ -91,8 +83,7 @@ public:
         while (oldest_ != nullptr) { pop(); }
     }
 
-    /// Returns true if a recorded event covers `epoch`, a numbered part of the stream's work: the
-    /// epoch is complete once the event is.
+    /// Returns true if a recorded event covers `epoch`, a numbered part of the stream's work.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return newest_ != nullptr && epoch <= newest_->epoch;
     }
@@ -101,8 +92,8 @@ public:
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return newest_ != nullptr ? newest_->epoch : 0;
     }
-    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work: the epoch
-    /// is complete once the event is. There must be such an event.
+    /// Returns the earliest recorded event that covers `epoch`, a numbered part of the stream's
+    /// work. There must be one.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
         entry* at = oldest_;
         while (at->epoch < epoch) { at = at->next; }
@@ -115,9 +106,8 @@ private:
         ++count_;
         return unused_;
     }
-    /// Moves the oldest recorded event for which no host thread waits to the front of the unused
-    /// events. The newest event is never moved. Returns the address of the pointer to the event, or
-    /// null if there is no such event.
+    /// Takes the oldest event for which no host thread waits, but not the newest, to the list of
+    /// unused events. Returns its place or null.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

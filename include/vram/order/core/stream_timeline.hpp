@@ -25,22 +25,12 @@
 namespace vram {
 namespace detail {
 
-/// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
-/// an epoch. Once the event is complete, any stream may use the memory freed in that epoch or
-/// before. The number of events may be limited. If more are needed, the oldest is reused, and the
-/// next one stands for its epoch as well: memory is then found unused later than necessary, never
-/// too early.
+/// The record of the progress of one stream. Each event that is recorded on the stream ends a
+/// numbered part of its work (epoch). Once the event is complete, any stream may use the memory
+/// that was freed before the event. Another thread may capture the stream at any moment.
 ///
-/// The stream may belong to another thread, which may begin a capture at any moment. Therefore no
-/// work of the stream is queried or waited for, only its capture status and events recorded behind
-/// its work (`record_behind`).
-///
-/// Failure   Errors of the platform are rethrown, and nothing has changed. If recording an event
-///           fails, `record` and `ensure_event` report the error and try once more. `try_record`
-///           and `try_record_event` never throw: they report errors.
-/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero at
-///           the same time.
-/// Cost      Functions that record, query or wait make calls of the platform. Others are cheap.
+/// Failure   Rethrows errors of the platform; `try_record` and `try_record_event` report them.
+/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero.
 template <class Platform>
 class stream_timeline {
 public:
@@ -51,22 +41,19 @@ public:
     /// Largest number of events of one stream, unless the constructor gets another number.
     static constexpr std::size_t most = 8;
 
-    /// Creates the timeline (record of the progress) of a stream that the calling thread uses.
-    /// `key` is the number by which a pool finds the stream, `slot` the index of the timeline in
-    /// the pool's table.
+    /// Creates the timeline of a stream that the calling thread uses. `key` identifies the stream,
+    /// and `slot` is the index of the timeline.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline (record of the progress) of a stream that another thread may use at the
-    /// same time. The stream is not queried, because its identity `who` is known.
+    /// Creates the timeline of a stream that another thread may use now. The stream is not queried,
+    /// because its identity `who` is known.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
-    /// Reuses the timeline (record of a stream's progress) for another stream. The numbers of
-    /// epochs (parts of the work) continue, so that memory freed on the former stream still counts
-    /// as unused.
+    /// Uses this timeline for another stream from now on.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -76,21 +63,22 @@ public:
         key_            = key;
         alive_          = true;
         death_reported_ = false;
+        // The numbers of epochs continue: memory that was freed on the former stream still counts
+        // as unused.
         waited_.clear();
     }
     void adopt(stream s, std::uint64_t key) {
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Returns the number of the current epoch (the stream's work since its last recorded event)
-    /// for memory that is freed now, and records that the epoch contains a free.
+    /// Returns the number of the current epoch (the stream's work since its last recorded event),
+    /// and records that memory was freed now.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         freed_until_ = epoch_;
         return epoch_;
     }
-    /// Returns the epoch (part of the stream's work) for memory that is freed while the stream is
-    /// being captured: `tag::captured`, a number that never counts as complete. Records that a
-    /// graph may use memory of this stream.
+    /// Called for a free while the stream is being captured. Returns a number that never counts as
+    /// complete, and sets `has_graph_memory`.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -104,19 +92,16 @@ public:
         return !has_frees() && !has_graph_memory_ && done_ + 1 == epoch_;
     }
 
-    /// Queries the recorded events, oldest first, and updates the number of the last completed
-    /// epoch (part of the stream's work). If a query fails, the event may belong to a graph,
-    /// because another thread captured the stream at that time. The event is then recorded again,
-    /// or, if that is not possible now, dropped: a later event also covers its epoch. If host
-    /// threads wait for the event, or `end` was called, the error is rethrown.
+    /// Queries the recorded events, oldest first, and updates the number of the last epoch (part of
+    /// the stream's work) known to be complete.
     [[gnu::noinline]] void poll() {
         while (entry* const oldest = recorded_.oldest()) {
             if (oldest->epoch > done_) {
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // The event is removed without a replacement. The next event that is recorded
-                    // on the stream also covers the work before this one.
+                    // The event is in a graph. The next event that is recorded on the stream also
+                    // covers the work before this event.
                     recorded_.pop();
                     continue;
                 }
@@ -126,10 +111,8 @@ public:
         }
     }
 
-    /// Makes sure that an event was recorded behind `epoch` (work up to one event), or that the
-    /// epoch is complete. Returns false if the stream is being captured, so that no event can be
-    /// recorded. If the stream was destroyed, or if its handle means another stream on this thread,
-    /// the host waits for the stream's device instead. A destruction without notice is reported.
+    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. Returns
+    /// false if a capture prevents that.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -142,6 +125,8 @@ public:
         }
         bool const died = alive_ && how == recorded::lost;
         if (died) { report_death(); }
+        // The handle is not valid or means another stream on this thread: only the device can be
+        // waited for.
         await_device<Platform>(device_);
         end_epoch();
         count_host_wait();
@@ -149,32 +134,28 @@ public:
         return true;
     }
 
-    /// Returns true if the stream still exists and is being captured. Memory freed since the last
-    /// event may then belong to the graph, which `has_graph_memory` reports from then on.
+    /// Returns true if the stream exists and is being captured. Then `has_graph_memory` is true
+    /// from now on.
     [[nodiscard]] bool captured() {
         bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if `epoch`, a part of the stream's work, is complete, or an event was recorded
+    /// Returns true if `epoch`, a part of the stream's work, is complete or has an event recorded
     /// behind it.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
-    /// Returns the last epoch (work up to one event) that is complete or behind which an event was
-    /// recorded.
+    /// Returns the last epoch (part of the stream's work) that is complete or has an event recorded
+    /// behind it.
     [[nodiscard]] std::uint64_t covered() const noexcept {
         std::uint64_t const last = recorded_.last_epoch();
         return last > done_ ? last : done_;
     }
     /// Returns the number of the current epoch: the stream's work since its last recorded event.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
-    /// Records an event behind everything freed since the last event, if anything was, so that a
-    /// later `poll` can find it complete. Never waits and never throws: errors are reported.
-    /// Records nothing if host threads wait for all events, if the stream is being captured, if its
-    /// handle means another stream on this thread, or if the stream was destroyed. Returns
-    /// `pending` or `done` if an event covers everything freed or no event is needed. Otherwise
-    /// returns the reason why no event was recorded.
+    /// Records an event behind everything freed since the last event, so that `poll` can find the
+    /// memory unused. Never waits. Errors are reported.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }
@@ -183,8 +164,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
-    /// Reports that the stream was destroyed without a call of `retire` while `bytes` of freed
-    /// memory waited for it. Does nothing if this was reported before, or if the process is ending.
+    /// Reports, at most once, that the stream was destroyed without a call of `retire` while
+    /// `bytes` of freed memory waited for the stream.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -192,28 +173,25 @@ public:
                       .stream = name_of_stream<Platform>(stream_, id_)});
     }
 
-    /// Makes everything freed since the last event unavailable to other streams until `readmit`,
-    /// because the stream is being captured.
+    /// Makes everything freed since the last event unavailable to other streams until `readmit`.
+    /// Called while the stream is being captured.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Undoes `exclude` before the next search for memory, because the capture may have ended. No
-    /// epoch has a number as large as `tag::captured`, so no memory counts as excluded any more.
+    /// Undoes `exclude`: no epoch (part of the stream's work) has a number as large as
+    /// `tag::captured`.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
     }
 
-    /// Ends the current epoch (work since the last event) by an event behind the stream's work, or,
-    /// if host threads wait for all its events, by a wait of the host. Returns false if neither is
-    /// possible: the stream is being captured, or its handle does not mean this stream any more.
+    /// Ends the current epoch (work since the last event) with an event or a wait of the host.
+    /// Returns false if neither is possible.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
     }
 
-    /// Records an event behind everything freed so far, which ends the epoch (part of the stream's
-    /// work), and returns true. The calling thread uses the stream, so no other thread captures it
-    /// during the call. Returns false, and the epoch continues, if the stream is being captured, or
-    /// if host threads wait for all its events, so that none may be recorded again.
+    /// Records an event behind everything freed so far, if possible. Only the thread that uses the
+    /// stream may call. Returns true on success.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
@@ -223,32 +201,30 @@ public:
         end_epoch_with_event();
         return true;
     }
-    /// Tries to record an event behind all frees on the stream, which the calling thread uses.
-    /// Never throws: if that fails, the error is reported and the epoch (work up to one event)
-    /// continues.
+    /// Records an event behind everything freed so far, if possible. Only the thread that uses the
+    /// stream may call. Errors are reported.
     void try_record() noexcept {
         try {
             (void)record_in_order();
         } catch (...) { report_failed_call("recording an event on a stream"); }
     }
 
-    /// Returns the earliest event behind `epoch`, a part of the stream's work. The event must be
-    /// recorded, and the epoch not complete.
+    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work that is not
+    /// known to be complete. There must be one.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
         return recorded_.event_for(epoch);
     }
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Ends the current epoch (work since the last event) without an event, and marks it complete:
-    /// a host wait, an event or a device reset has shown that all work of the stream is complete.
+    /// Ends the current epoch (work since the last event) and marks the epoch complete. All work of
+    /// the stream must be complete.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         recorded_.clear();
     }
     /// Ends the current epoch (work since the last event) without an event, and returns its number.
-    /// The epoch is complete once the host has waited for the stream or its device, or with a later
-    /// event.
+    /// The caller then waits for the device.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_host_wait() noexcept {
@@ -261,12 +237,12 @@ public:
     }
 
     /// Returns the last epoch (part of its work) of the stream with the index `slot` for which this
-    /// stream has already waited, or 0 if there is none.
+    /// stream has waited, or 0.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
     /// Makes this stream wait for the event behind `epoch`, a part of the work of `other`'s stream.
-    /// The event must be recorded, and the epoch not complete.
+    /// The event must be recorded.
     void wait_for(stream_timeline& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
@@ -276,9 +252,7 @@ public:
         count_wait();
     }
 
-    /// Ends the timeline (record of the progress) of a stream that was destroyed or is about to be:
-    /// its handle is not used any more. If some frees on the stream have no event by then, a later
-    /// `ensure_event` waits for the stream's device instead.
+    /// Called when the stream was destroyed or is about to be. Its handle is not used any more.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -288,16 +262,14 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline (record of progress);
-    /// false after a call of `end`.
+    /// Returns true if the handle still means the stream of this timeline.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if this timeline holds the stream: the platform then announces, by `ended`,
-    /// that the owner destroyed the stream. Returns false after a call of `end`.
+    /// Returns true if the platform announces the end of the stream, because the timeline holds it.
+    /// Returns false after a call of `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Returns true if the platform has announced that the owner destroyed the stream; false after
-    /// a call of `end`.
+    /// Returns true if the platform has announced that the owner destroyed the stream.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
     /// Returns true if neither an event nor a wait of the host covers the last free on the stream.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
@@ -320,9 +292,8 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Records an event, which ends the current epoch (work since the last event). If none may be
-    /// reused because host threads wait for all, the host waits for the stream (`may_wait`), or the
-    /// result is `captured` and the epoch continues. After a device reset no event is needed.
+    /// Records an event, which ends the current epoch (work since the last event). With `may_wait`,
+    /// the host may wait for the stream instead.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             // The reset of the device ended all work. Recording an event would create a context.
@@ -339,8 +310,8 @@ private:
         }
         return how;
     }
-    /// Makes the host wait for all work of the stream, by means of a new event, and returns `done`.
-    /// If the event cannot be recorded, returns the reason without a wait.
+    /// Makes the host wait for all work of the stream, and returns `done`. Otherwise returns the
+    /// reason why no event could be recorded.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
@@ -350,19 +321,21 @@ private:
         count_host_wait();
         return recorded::done;
     }
-    /// Queries an event and returns `pending` or `done`. If the query fails, records the event
-    /// again and returns that result. After any other result the caller must discard the event.
+    /// Queries an event, or records it again if the query fails. The caller must discard the event
+    /// unless the result is `pending` or `done`.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
         } catch (...) {
             if (one.pins != 0 || !alive_) { throw; }
         }
+        // The event may be in a graph, because another thread captured the stream: the event is
+        // recorded again.
         return record_behind_all(one.what);
     }
 
     /// Ends the current epoch (work since the last event) with the event that `recorded_.spare` has
-    /// returned and the caller has just recorded.
+    /// returned and the caller has recorded.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;
@@ -387,7 +360,7 @@ private:
     /// True if a captured graph may use memory freed on this stream.
     bool has_graph_memory_ = false;
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
-    /// streams. The largest value means that no memory is unavailable.
+    /// streams.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
     /// Element i: the last epoch (part of its work) of the stream with the index i for which this

@@ -22,14 +22,13 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (`stream_timeline`: a record of the progress of one stream by events) of all
-/// streams on which a pool or `stream_ordered` allocated or freed. Each has an index, its slot. If
-/// the platform does not announce the end of a stream, the stream must be retired before its end.
+/// The timelines (records of the progress) of all streams on which a resource allocated or freed.
+/// The index of a timeline is called slot. If the platform does not announce the end of a stream,
+/// the stream must be retired.
 ///
-/// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown,
-///           and nothing has changed. Functions that are `noexcept` report them instead.
-/// Threads   One thread at a time. While the host waits for an event, the `guard` is unlocked.
-/// Cost      A known stream is found in constant time.
+/// Failure   May throw `std::bad_alloc` for a new stream. Rethrows errors of the platform, unless a
+///           function is `noexcept`.
+/// Threads   One thread at a time. While the host waits for an event, `guard` is unlocked.
 template <class Platform>
 class stream_timelines {
 public:
@@ -37,9 +36,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the index (slot) of a
-    /// stream that the platform announced as destroyed is reused only after `forget_ended` visited
-    /// the stream. `most_events`: largest number of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: `forget_ended` visits
+    /// streams before their slots are reused. `most_events`: per stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -53,8 +51,8 @@ public:
         return *this;
     }
 
-    /// Return the timeline (record) of a stream: `of` creates it if needed, `known` returns null if
-    /// it is not cached, `of_another` makes no query of the stream. See `timeline_table`.
+    /// `of` returns the timeline of a stream; `known` returns null unless it is cached;
+    /// `of_another` makes no query of the stream.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -65,21 +63,19 @@ public:
         return table_[t.slot].done(t.epoch);
     }
 
-    /// Returns true if an event was recorded behind the epoch `epoch` (part of the work) of the
-    /// stream with the index `slot`, or if that epoch is complete.
+    /// Returns true if the epoch `epoch` (part of the work) of the stream with the index `slot` is
+    /// complete or has an event.
     [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
         return table_[slot].has_event(epoch);
     }
 
-    /// Tells if a stream may use, at once or after a wait, memory that the stream with the index
-    /// `slot` may access until its epoch `epoch` (part of its work) is complete. `asker` is the
-    /// asking stream; null stands for the host. `captured`: the asking stream is being captured. It
-    /// may then use only memory that no stream may still access, and memory that it freed itself
-    /// during a capture.
+    /// Tells if the stream of `asker` (null: the host) may use memory that the stream number `slot`
+    /// may access until its epoch `epoch`.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
+        // A stream that is being captured may reuse only what it freed during a capture.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -115,8 +111,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Makes the memory that the captured stream with the index `slot` has freed since its last
-    /// event unavailable until the next request, because the stream cannot be waited for.
+    /// Makes the memory that the stream with the index `slot` has freed since its last event
+    /// unavailable until the next request.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -126,9 +122,8 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// For each stream whose end the platform announced since the last call: calls `visit` with its
-    /// timeline (record), records an event behind its frees, because its handle is still valid, and
-    /// forgets the handle. Errors are reported to the error sink.
+    /// For each stream whose end the platform announced: calls `visit` with its timeline, records
+    /// an event behind its frees, and forgets the handle.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -140,9 +135,8 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the streams in `held`, which may still access freed
-    /// memory. Returns null if that succeeded. At a stream that is being captured, stops and
-    /// returns its timeline (record). No use in `held` may be kept for a captured graph.
+    /// Makes the stream of `asker` wait for the streams in `held`. Returns null, or the first of
+    /// these streams that is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -151,15 +145,15 @@ public:
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
             other.poll(); // finds out if that work is complete by now: then no wait is needed
-            // `poll` may discard an event that a capture put into a graph: another is recorded.
+            // `poll` discards an event that a capture has put into a graph: another one is
+            // recorded.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
     }
 
-    /// For each pending use in `held` without an event behind the free, tries to record one, so
-    /// that a later `poll` can find the memory unused. Never makes the host wait.
+    /// Tries to record an event behind each use in `held` that has none. Never makes the host wait.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -167,8 +161,8 @@ public:
         }
     }
 
-    /// Queries events to find out which streams in `held` still access the freed memory. First
-    /// records an event behind the frees of a stream that has none, if that needs no wait.
+    /// Finds out by queries which streams in `held` still use the freed memory. First records
+    /// missing events, if possible without a wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -177,8 +171,8 @@ public:
             other.poll();
         }
     }
-    /// Looks in `held`, the pending uses of some memory, for a stream that is being captured and
-    /// has no event behind its free: the graph may use the memory. Returns its timeline, or null.
+    /// Returns the first stream in `held` that is being captured and whose graph may use the freed
+    /// memory, or null.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -189,17 +183,16 @@ public:
         return nullptr;
     }
     [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
-    /// Records an event on every stream that has freed memory since its last event, if that needs
-    /// no wait. A later `poll` can then find that memory unused. Does nothing for a single stream,
-    /// which may use its own freed memory without an event.
+    /// Records an event on every stream that has freed memory since its last event, if possible
+    /// without a wait.
     void try_record_all() noexcept {
+        // A single stream needs no event to reuse its own freed memory.
         if (!several()) { return; }
         for (timeline* each : table_) { each->try_record_event(); }
     }
 
-    /// Makes the host wait for the streams in `held`, which may still access freed memory. `guard`
-    /// is unlocked during a wait. Stops at a stream that is being captured, or whose memory is kept
-    /// for a captured graph, and returns its timeline (record). Returns null if there is none.
+    /// Makes the host wait, with `guard` unlocked, for the streams in `held`. Returns null, or a
+    /// stream for which a capture prevents that.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -211,9 +204,8 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait, with `guard` unlocked, until no stream uses memory freed before this
-    /// call, except memory kept for captured graphs. Returns false if a stream is being captured:
-    /// of its frees, only those before its last event were waited for.
+    /// Makes the host wait, with `guard` unlocked, for all freed memory not kept for captured
+    /// graphs. Returns false if a capture prevents a wait.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -231,21 +223,19 @@ public:
     }
 
     /// Queries the recorded events of every stream, and updates the last epoch (part of its work)
-    /// that is known to be complete.
+    /// known to be complete.
     void poll() {
         for (timeline* each : table_) { each->poll(); }
     }
 
-    /// Called before a stream is destroyed. Records an event behind everything freed on it, and
-    /// forgets its handle. The host waits only if no event can be recorded.
+    /// Called before a stream is destroyed. Records an event behind all frees on the stream, and
+    /// forgets its handle.
     void retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone != nullptr) { retire(*gone); }
     }
-    /// Records an event behind the frees on a stream, if there are any since its last event. Never
-    /// waits and never throws (`stream_timeline::try_record_event`). If the stream was destroyed
-    /// without notice, reports that with `bytes`, the memory that waits for it, and forgets its
-    /// handle.
+    /// Records an event behind the frees on a stream, without a wait. Reports a stream that was
+    /// destroyed without notice, and forgets its handle.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -254,9 +244,8 @@ public:
         }
         return how;
     }
-    /// Called before a stream is destroyed; does not wait. Records an event behind its frees and
-    /// forgets its handle. If no event can be recorded now, the handle is not forgotten, and
-    /// `cover` and `poll` can be called again.
+    /// Called before a stream is destroyed. Records an event behind its frees and forgets its
+    /// handle, if possible without a wait.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
@@ -264,6 +253,7 @@ public:
         try {
             gone->poll(); // queries events; records again each one that a captured graph contains
         } catch (...) { queried = false; }
+        // Without an event, the handle is kept: `cover` and `poll` can be called again.
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
 
@@ -277,10 +267,8 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// Called when no captured graph will be launched again. If memory is kept for graphs, makes
-    /// the host wait, with `guard` unlocked, for the devices of all streams, so that no launch uses
-    /// the memory any more. Returns the number of waits, or 0 if no memory is kept. An error of a
-    /// wait is rethrown, and the memory stays kept.
+    /// Makes the host wait, with `guard` unlocked, until no captured graph uses memory. No graph
+    /// may be launched again. Returns the number of waits.
     template <class Guard>
     [[nodiscard]] std::size_t finish_graphs(Guard& guard) {
         std::size_t waits = 0;
@@ -300,8 +288,8 @@ public:
         return some;
     }
 
-    /// Called at the end of a pool. Makes the host wait until no stream uses freed memory, and for
-    /// whole devices if a stream cannot be waited for. Errors are reported, not thrown.
+    /// Makes the host wait until no stream uses freed memory, if necessary for whole devices.
+    /// Errors are reported.
     template <class Guard>
     void wait_for_all(Guard& guard) noexcept {
         bool all = false;
@@ -310,29 +298,27 @@ public:
         } catch (...) { report_failed_call("the wait for a stream"); }
         if (!all || has_graph_memory()) { wait_for_devices(); }
     }
-    /// Makes the host wait for the device of every stream that has a record (timeline) here.
-    /// Returns true if all waits succeeded.
+    /// Makes the host wait for the device of every stream that has a timeline. Returns true if all
+    /// waits succeeded.
     bool wait_for_devices() noexcept {
         bool all = true;
         table_.for_each_device(
             [&](timeline& its) { all = try_wait<Platform>(its.device()) && all; });
         return all;
     }
-    /// Called if memory was freed on `s`, and no record (timeline) could be obtained for `s`. Waits
-    /// for the stream, or, if that fails, for the stream's device. If the platform cannot tell the
-    /// device, waits for the devices of all streams with a record and the current device. Returns
-    /// false if that fails too, or if the stream is being captured, which a wait would invalidate.
-    /// Returns true without a wait if the process is ending.
+    /// Makes the host wait for a stream without a timeline, or for devices. Returns false if that
+    /// failed or a capture prevents it.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
+        // A wait would invalidate the capture.
         if (captures<Platform>(s)) { return false; }
         try {
             return try_wait<Platform>(s) || try_wait<Platform>(Platform::device_of(s));
         } catch (...) { report_failed_call("the query of a stream's device"); }
         return wait_for_all_devices();
     }
-    /// Makes the host wait for the device of every stream with a timeline (record), and for the
-    /// current device, which other streams may use. Returns true if all waits succeeded.
+    /// Makes the host wait for the devices of all streams with a timeline, and for the current
+    /// device. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         auto const here = [] { await_device<Platform>(Platform::current_device()); };
         bool const all  = wait_for_devices();
@@ -362,12 +348,12 @@ private:
         }
     }
 
-    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event behind it.
-    /// Returns false if the stream is being captured. If the stream was destroyed, waits for its
-    /// device and ends its timeline (record): a new stream with this handle gets another.
+    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. Returns
+    /// false if a capture prevents it.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
+        // The stream was destroyed: a new stream with the same handle gets another timeline.
         if (lived && !its.alive()) { table_.forget(its); }
         return covered;
     }

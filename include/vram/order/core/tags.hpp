@@ -13,13 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A list of at most `most` pending uses (streams that may still access freed memory), stored in
-/// place. Each use has its own address range, so a block that was merged from pieces of several
-/// streams still knows which part waits for which stream. A request that fits into a part without a
-/// use waits for no stream.
-///
-/// Threads   One thread at a time.
-/// Cost      Constant, because there are at most `most` uses. Nothing is allocated.
+/// A list of at most `most` pending uses (streams that may still access freed memory) of one free
+/// block. Each use has its own address range: memory outside these ranges may be used at once.
 class tags {
 public:
     static constexpr std::size_t most = 8;
@@ -33,11 +28,8 @@ public:
         return *this;
     }
 
-    /// Adds the pending uses (streams that may still access freed memory) of `other`. May drop uses
-    /// for which `is_complete(use)` returns true. If there is no room, merges uses of one stream
-    /// with small gaps between them. A merged use includes the gap, and ends with the later of the
-    /// two epochs (parts of the stream's work). Returns false and changes nothing if there is still
-    /// no room.
+    /// Adds the pending uses of `other`. May drop uses for which `is_complete(use)` is true.
+    /// Returns false and changes nothing if there is no room.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
@@ -58,6 +50,8 @@ public:
             }
         }
         if (count > most) {
+            // Merges uses of one stream across small gaps. The merged use includes the gap, and
+            // ends with the later epoch.
             tag         spanned[2 * most];
             std::size_t fewer = 0;
             for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
@@ -70,8 +64,7 @@ public:
         return true;
     }
 
-    /// Returns the pending uses (streams that may still access freed memory) of addresses in [from,
-    /// to), each cut to that range.
+    /// Returns the pending uses of addresses in [from, to), each cut to that range.
     [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
         tags part;
         for (tag t : *this) {
@@ -83,8 +76,8 @@ public:
         return part;
     }
 
-    /// Removes the pending uses (streams that may still access freed memory) of addresses before
-    /// `from`. A use of memory on both sides of `from` is cut there.
+    /// Removes the pending uses of addresses before `from`. A use of memory on both sides of `from`
+    /// is cut there.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -96,8 +89,7 @@ public:
         }
     }
 
-    /// Removes the pending uses (streams that may still access freed memory) for which
-    /// `is_complete(use)` returns true.
+    /// Removes the pending uses for which `is_complete(use)` returns true.
     template <class IsComplete>
     void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = 0; i < size_;) {
@@ -109,9 +101,8 @@ public:
         }
     }
 
-    /// Returns the memory that is graph-retained (freed during a capture, kept for its graph) as a
-    /// list with one element: the range from its first to its last byte. Returns an empty list if
-    /// there is none. All of this memory must have been freed on one stream.
+    /// Returns one use, from the first to the last byte kept for captured graphs, or no use. All
+    /// these bytes must have one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -124,9 +115,8 @@ public:
         return all;
     }
 
-    /// Called because the stream with the index `slot` is being captured. Memory that it freed in
-    /// the epoch `from` (a numbered part of its work) or later may belong to the graph, so it is
-    /// kept for the graph until captures are forgotten.
+    /// Keeps for a captured graph all memory that the stream with the index `slot` freed in the
+    /// epoch `from` or later.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -142,11 +132,8 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t`, a range of memory that a stream may still access, to the `count` ranges in `all`.
-    /// If one of these ranges has the stream of `t` and its kind (kept for a graph, or not), and
-    /// overlaps or touches `t`, that range is extended to contain `t` instead, with the later epoch
-    /// of both. If `spanning`, a gap between the two is allowed, at most as large as both together.
-    /// Returns the new number of ranges.
+    /// Adds the use `t` to `all`, or merges it with an adjacent use; if `spanning`, also across a
+    /// small gap. Returns the new count.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

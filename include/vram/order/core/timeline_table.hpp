@@ -20,15 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// Owns timelines (records of the progress of streams), and finds them by index (slot) and by
-/// stream. If `by_name`, the key of a stream is its handle, which needs no driver call; otherwise
-/// it is the platform's id, which is never reused. A new stream may get the handle of a destroyed
-/// one. If the platform announces the end of a stream, its timeline holds the stream, so that the
-/// handle stays unique; for other streams `forget` must be called before they are destroyed. From
-/// 16 timelines on, the slot of a stream without pending uses may be given to a new stream.
+/// Owns timelines (records of the progress of streams), and finds them by index (slot) or by
+/// stream. The slot of a stream without pending uses may be given to a new stream. Unless the
+/// platform announces the end of a stream, `forget` must be called before that.
 ///
-/// Failure   For a new stream `std::bad_alloc` may be thrown. Errors of the platform are rethrown.
-///           Nothing has changed in either case.
 /// Threads   One thread at a time.
 /// Cost      A known stream is found in constant time. For a new stream, all timelines may be
 ///           visited.
@@ -39,9 +34,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the pool visits the record
-    /// (timeline) of each destroyed stream before its slot is reused. `most_events`: largest number
-    /// of events of a stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: destroyed streams are
+    /// visited before their slots are reused. `most_events`: per stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -69,18 +63,15 @@ public:
     [[nodiscard]] timeline* const* end() const noexcept { return slots_.end(); }
     [[nodiscard]] bool             visits_ends() const noexcept { return visits_ends_; }
 
-    // `of` and `known` are inlined, because every call of a pool begins with one of them. In a
-    // program with many pools the compiler would not inline them.
+    // Inlined by force: in a program with many pools the compiler would not inline these functions.
 
-    /// Returns the timeline (record of the progress) of a stream. Creates it if the stream has
-    /// none.
+    /// Returns the timeline of a stream. Creates it if the stream has none.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline (record of the progress) of a stream if it is in a cache of eight
-    /// timelines that were used lately, else null.
+    /// Returns the timeline of a stream if it is one of a few that were used lately, else null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
@@ -89,9 +80,8 @@ public:
         return recent_;
     }
 
-    /// Returns the timeline (record of the progress) of a stream that another thread may use, and
-    /// capture, during the call. The stream is not queried: if its identity is not known from an
-    /// earlier call, returns null. Otherwise creates the timeline if the stream has none.
+    /// Returns the timeline of a stream that another thread may use and capture now. Returns null
+    /// if no earlier call has identified the stream.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -101,18 +91,17 @@ public:
         return found != nullptr ? found : &add(s, key, *who);
     }
 
-    /// Returns the timeline (record of the progress) of a stream, or null if it has none.
+    /// Returns the timeline of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline (record of the progress) of the stream with that id. If that timeline
-    /// was reused for another stream, returns any timeline; at least one must exist.
+    /// Returns the timeline of the stream with that id. If there is none, returns any timeline; at
+    /// least one must exist.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
     }
-    /// Calls `visit(timeline)` for one timeline (record of a stream) of each device. `visit` may
-    /// add timelines. Cost: linear in the number of timelines for each device.
+    /// Calls `visit(timeline)` for one timeline of each device. `visit` may add timelines.
     template <class Visit>
     void for_each_device(Visit const& visit) {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -121,7 +110,7 @@ public:
             if (same == i) { visit(*slots_[i]); }
         }
     }
-    /// Ends a timeline (record of a stream): later calls do not find it by its stream any more.
+    /// Ends a timeline: later calls do not find it by its stream any more.
     void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
@@ -132,8 +121,7 @@ public:
 private:
     static constexpr std::size_t seats = 8;
 
-    /// An entry of a small direct-mapped cache of timelines (records of streams) by stream key;
-    /// empty if the key is 0.
+    /// An entry of a small cache of timelines by stream key; empty if the key is 0.
     struct seat {
         std::uint64_t key = 0;
         timeline*     who = nullptr;
@@ -155,9 +143,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Looks for the timeline (record of the progress) of the stream with this key in the cache of
-    /// timelines that were used lately. Returns it, and makes it the most recent one, or returns
-    /// null.
+    /// Returns the timeline of the stream with this key, if it is cached, and makes it the most
+    /// recent one; else null.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -165,23 +152,21 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// Creates the timeline (record of the progress) of a stream that has none, or reuses that of a
-    /// stream which uses no freed memory any more.
+    /// Creates the timeline of a stream that has none, or reuses that of a stream which uses no
+    /// freed memory any more.
     timeline& add(stream s, std::uint64_t key) { return add(s, key, identify<Platform>(s)); }
     timeline& add(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // The timeline (record) of a destroyed stream can be reused only after an event
-                // behind its frees is complete.
+                // The timeline of a destroyed stream can be reused only after an event behind its
+                // frees is complete.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // If a timeline (record) holds its stream, which keeps the stream's handle valid, a
-                // new stream may get the timeline only after its own stream was destroyed. A pool
-                // with `visits_ends_` must first see the destruction (`forget_ended`); the timeline
-                // has no hold any more then.
+                // A timeline that keeps the handle of its stream valid is reused only after the
+                // stream was destroyed, and the caller knows that.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
@@ -209,15 +194,14 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    /// the timeline (record of a stream) that was looked up last
+    /// the timeline that was looked up last
     timeline* recent_ = nullptr;
     /// Key of the stream that was looked up last, or 0 if there is none.
     std::uint64_t recent_key_ = 0;
-    /// Cache entries (`seat`) for recently used timelines (records of streams), so that calls that
-    /// alternate between a few streams need no lookup in `by_key_`.
+    /// A cache of recently used timelines, because `by_key_` is slower.
     seat seats_[seats];
-    /// From this number of timelines (records of streams) on, a new stream gets the timeline of a
-    /// stream that uses no freed memory any more, if there is one.
+    /// From this number of timelines on, a new stream may get the timeline of a stream that uses no
+    /// freed memory any more.
     std::size_t reuse_from_ = 16;
 };
 

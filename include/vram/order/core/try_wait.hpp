@@ -13,12 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `what` (a stream, an event or a device), or, if `what` is a function
-/// that waits, calls it. Returns true on success. `call` names the wait in an error message.
-///
-/// Failure   An error is reported to the error sink, and false is returned.
-/// Threads   Any thread may call.
-/// Cost      One wait of the host.
+/// Makes the host wait for a stream, an event or a device, or calls `what`, a function that waits.
+/// Reports errors, and then returns false.
 template <class Platform, class What>
 bool try_wait(What const& what, char const* call = "the wait for a stream") noexcept {
     try {

@@ -12,14 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `place` (a stream, an event or a device), or calls `place` if it is a
-/// function that waits. If that fails, waits for the device that `where()` returns. Returns false
-/// if both waits failed: memory used there may still be in use and must not be freed. Returns true
-/// without a wait if the process is ending.
+/// Makes the host wait for `place` (a stream, event, device or waiting function), or, if that
+/// fails, for the device that `where()` returns.
 ///
-/// Failure   Each failed wait is reported to the error sink.
+/// Failure   Each failed wait is reported. Returns false if both fail: the memory must not be
+///           freed.
 /// Threads   Any thread may call, without holding a lock.
-/// Cost      One wait of the host; after a failure, one for the whole device.
 template <class Platform, class Place, class Where>
     requires has_devices<Platform>
 [[nodiscard]] bool wait_or_report(Place const& place, Where where) noexcept {

@@ -22,25 +22,15 @@
 namespace vram {
 namespace detail {
 
-/// Keeps freed blocks that streams may still use: one queue for each stream, oldest first. Each
-/// block has the epoch (part of its stream's work) in which it was freed, and is unused once the
-/// event that ends this epoch is complete. No event can be recorded while a stream is being
-/// captured, nor on a default stream from another thread or device: the epoch then continues, and
-/// ends with a later event. If no later event is recorded, the blocks of the epoch are found unused
-/// only after the host has waited for the device.
+/// Keeps freed blocks that streams may still use, in one queue for each stream. A block is unused
+/// once an event recorded behind its free is complete. If no event can be recorded, the host waits
+/// for the device.
 ///
-/// `add` is called by a thread that uses the stream. All other functions may be called while
-/// another thread uses the stream and begins a capture. They query only the capture status and the
-/// events of a stream, and let the host wait only for events or for the device.
-///
-/// Failure   Errors of the platform are rethrown. No block is lost. If a function other than `add`
-///           cannot record an event, the error is reported, and a later call tries again. If the
-///           stream was destroyed, the error `dead_stream` is reported, and no event is recorded
-///           on it any more.
-/// Threads   One thread at a time, which holds the resource's lock. Only `pin::wait`, in which the
-///           host waits, is called without the lock.
-/// Cost      `add` and `collect` visit every stream with freed blocks. Each epoch costs an event,
-///           and one query at each `collect` until it is complete.
+/// Failure   Rethrows errors of the platform, unless a function is `noexcept`. No block is lost.
+/// Threads   One thread at a time, which holds the resource's lock. Only `pin::wait` is called
+///           without the lock.
+/// Streams   The calling thread of `add` uses the stream. For other functions, another thread may
+///           use and capture the stream.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
 class waiting_frees {
@@ -61,9 +51,8 @@ public:
         return *this;
     }
 
-    /// Adds a freed block, which the stream `s` used last. Records an event once `per_event` blocks
-    /// were freed on `s` since the last event. `s` must not be captured. If this throws, `one`
-    /// still belongs to the caller.
+    /// Adds a freed block, which the stream `s` used last. Records an event behind every
+    /// `per_event` frees. `s` must not be captured.
     void add(stream const& s, link* one, std::size_t per_event) {
         timeline& its = timelines_.of(s);
         queue&    to  = queue_of(its);
@@ -77,19 +66,16 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records an event behind the frees on `s` that have none, so that the stream may be
-    /// destroyed. If the stream is being captured, or if recording fails (which is reported), there
-    /// is no event, and the stream must not be destroyed.
+    /// Tries to record an event behind the frees on `s`, which is about to be destroyed. Errors are
+    /// reported.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
-    /// Ends the records of streams that the platform has announced as destroyed. Records an event
-    /// behind their frees, which a hold of the stream (a reference that keeps the handle valid)
-    /// permits, then releases the hold: a new stream may get the handle from then on.
+    /// For streams that the platform has announced as destroyed: records events behind their frees,
+    /// and releases their handles for new streams.
     void forget_ended() { timelines_.forget_ended(); }
 
-    /// Moves the blocks that their stream no longer uses, as an event shows, to the list `free`.
-    /// Also records an event behind frees that have none, if possible. Does not wait. The first
-    /// error is rethrown after all streams were treated.
+    /// Moves the blocks that no stream uses any more to the list `free`, without a wait. Rethrows
+    /// the first error at the end.
     void collect(freed_blocks& free) {
         timelines_.forget_ended();
         std::exception_ptr failed;
@@ -114,20 +100,18 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A host wait that a thread makes with the lock released: for an event, a device or nothing.
-    /// The event is not reused until the thread has called `unpin`, with the lock held, after the
-    /// wait.
+    /// A wait of the host, made with the lock released, after which blocks are unused. `unpin` must
+    /// be called afterwards.
     struct pin {
         enum class by { nothing, event, device };
 
-        /// Timeline (record) of the stream to wait for; null if there is no freed block to wait
-        /// for.
+        /// Timeline (record) of the stream to wait for, or null.
         timeline* its = nullptr;
         /// How the host waits: `nothing` if the block is unused already.
         by                        how{};
         typename timeline::entry* event = nullptr;
-        /// Number of an epoch (part of the stream's work). After the wait, the work of the stream
-        /// is complete up to the end of this epoch.
+        /// The wait completes the work of the stream up to the end of this epoch (part of the
+        /// work).
         std::uint64_t             until = 0;
         typename Platform::device where{};
 
@@ -143,10 +127,8 @@ public:
         }
     };
 
-    /// Chooses the oldest freed block that the host can wait for, and returns what it must wait
-    /// for: an event, which is pinned (not reused until `unpin`), the device if there is no event,
-    /// or nothing if the block is unused already. Skips streams that are being captured and have no
-    /// event. Returns an empty pin if no block is left.
+    /// Returns a wait for the oldest freed block that can be waited for, or an empty `pin`. Skips
+    /// streams that are being captured.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -157,10 +139,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Looks for a stream that freed a block older than `age` and has no event behind this free.
-    /// Returns the device of the stream: the host must wait for the device, because nothing else
-    /// shows that the block is unused. Skips streams that are being captured. Returns an empty pin
-    /// if there is no such stream.
+    /// Returns a wait for the device of a stream that freed a block before `age` and has no event
+    /// for that, or an empty `pin`.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -172,18 +152,15 @@ public:
     /// Returns the age (a number that grows with each free) of the block that is freed next.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Called after a thread has waited for `done`, an event or a device. If `waited` (the wait
-    /// succeeded), stores that the stream's work is complete up to the end of the epoch
-    /// `done.until`. The next `collect` then finds the blocks freed until then unused.
+    /// Must be called, with the lock held, after the wait for `done`. `waited`: the wait succeeded,
+    /// so the blocks freed before are unused.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
     }
 
-    /// Called at the end of the resource. The host waits until no stream uses the blocks, and the
-    /// blocks are returned. Errors are reported. Blocks for which every wait failed are reported as
-    /// leaks and not returned. For blocks without an event the host waits for the device, also if
-    /// their stream is being captured.
+    /// Makes the host wait until no stream uses the blocks, and returns them. Blocks for which
+    /// every wait failed are reported as leaks.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (queue& each : queues_) {
@@ -254,9 +231,8 @@ private:
 
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
-    /// Records an event behind the frees of a queue's stream if possible. Returns false if no host
-    /// wait can show that the first block is unused: the stream is being captured, and no event was
-    /// recorded between the free and the capture.
+    /// Records an event behind the frees of a queue's stream if possible. Returns false if a
+    /// capture prevents a wait for the first block.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);
@@ -274,8 +250,8 @@ private:
         return {&its, by::event, &one, one.epoch, its.device()};
     }
 
-    /// Streams are found by id, not by handle. Each free may have an event of its own, so the
-    /// number of events of a stream is not limited.
+    /// Streams   are found by id. Each free may need its own event, so the number of events is not
+    ///           limited.
     stream_timelines<Platform> timelines_{false, false, ~std::size_t{0}};
     heap_array<queue>          queues_; ///< one queue of freed blocks for each stream
     std::uint64_t              next_age_ = 0;
