@@ -24,33 +24,22 @@
 namespace vram {
 
 /// One `pool` per thread or per stream (a *shard*) over a shared upstream, so that concurrent
-/// allocations do not contend for a lock. If there are more threads or streams than
-/// `arena_options::count`, some of them share a shard.
+/// allocations rarely contend for a lock.
 ///
 ///     arena<pool<stream_ordered<cuda_resource>>> memory; // chunks of shards come from a pool
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
-/// A block returns to the shard that allocated it, whichever thread frees it on whichever stream. A
-/// *remote* free, of a block of another shard, is queued for the owning shard. (It is executed at
-/// once if its stream is a default stream, or if the arena has the option `graphs` or
-/// `event_policy::eager`.) Queued frees are executed before the shard grows, before usage is
-/// reported, and if 256 of them are queued.
+/// A block always returns to the shard that allocated it. A free of another shard's block may be
+/// queued and take effect later, but before that shard grows.
 ///
-/// Failure   Before a request is refused, its shard tries all that a `pool` tries. Then, unless the
-///           stream is being captured, all shards return their idle chunks, and the request is
-///           tried in every shard. `out_of_memory` contains the totals of all shards. Invalid frees
-///           are reported as by `pool`; invalid remote frees are reported when they are drained. If
-///           two threads free one block, and it is allocated again before the second free is
-///           drained, that free takes the block from its new owner. On the simulated device it is
-///           reported as a double free instead, and the block stays allocated.
+/// Failure   Before a request is refused, every shard tries to serve it, except during a capture.
+///           Invalid frees are reported as by `pool`, but a double free by two threads may be
+///           missed.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
-///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
-/// Streams   The rules are those of `pool`. `retire` reaches every shard.
-/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. A
-///           remote free locks the shard of the calling thread twice: to look for the block there,
-///           and to register the stream. (If the calling thread has no shard yet, the platform is
-///           queried for the stream's id instead.) Then it finds the block's shard by a binary
-///           search over all chunks, and locks the queue of that shard for a moment.
+///           at once.
+/// Streams   The rules are those of `pool`.
+/// Cost      A call costs a few loads more than with `pool`; a free of another shard's block takes
+///           several locks.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public detail::arena_core<detail::checked_upstream<Upstream>, Growth> {
     using base = detail::arena_core<Upstream, Growth>;
@@ -78,8 +67,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves an arena that no other thread is using and that no handle (`resource_ref`) refers to.
-    /// The source can then only be destroyed or assigned to.
+    /// Moves an arena that no other thread and no `resource_ref` uses. The source can then only be
+    /// destroyed or assigned to.
     arena(arena&&) = default;
     arena& operator=(arena&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -96,8 +85,8 @@ public:
         auto const seen = this->chunks_.seen();
         return seen.allocate(bytes, &s, at, [&] { return this->get_on(s, bytes, alignment); });
     }
-    /// Allocates a block that any stream may use without a wait; returns null for 0 bytes. If
-    /// streams still use that memory, the host waits for them first.
+    /// Allocates a block that any stream may use without a wait; returns null for 0 bytes. The host
+    /// may wait for earlier users.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -107,8 +96,8 @@ public:
         });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
-    /// host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate` does, but never throws. Returns null on failure. Errors other than a
+    /// refusal or lack of host memory are reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -119,8 +108,8 @@ public:
             return this->try_get({.asked = bytes, .alignment = alignment, .on = &s});
         });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
-    /// or host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null on failure. Errors other
+    /// than a refusal or lack of host memory are reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -132,8 +121,8 @@ public:
         });
     }
 
-    /// Frees a block of any shard (pool). Earlier work of the stream `s` may still use the block,
-    /// no other stream may. An invalid free is reported with the line `at` and frees nothing.
+    /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
+    /// reported with the line `at`.
     // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
@@ -159,12 +148,8 @@ public:
     [[nodiscard]] bool owns(void const* p) const {
         return this->chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
-    /// Returns the sum over all shards (pools of this arena), without the usage of the upstream.
-    /// Queued frees by threads of other shards are executed first. `peak_reserved` is exact, unless
-    /// other threads allocate during the call. `peak_live` is an upper bound: each shard reaches
-    /// its own peak at its own time, and an exact common count would be written by every thread in
-    /// every call. With one shard `peak_live` is exact, unless other threads queue frees for the
-    /// shard; a queued block is live until the queue is drained. Cost: a walk over all blocks.
+    /// Returns the usage of all shards (pools of this arena), without the upstream. `peak_live` is
+    /// an upper bound. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const { return this->totals(); }
     /// Returns the number and the sizes of the free pieces of all shards (pools). Cost: a walk over
     /// all blocks.
@@ -174,10 +159,8 @@ public:
         this->for_each([&](auto& core) { all.add(core.free_memory()); });
         return all;
     }
-    /// Restarts the peaks from the bytes that are live and reserved now, and returns the peaks
-    /// until now. Allocations that other threads make during the call may count towards both
-    /// periods; both results are still upper bounds. Cost: the lock of each shard (pool of this
-    /// arena), three or four times.
+    /// Restarts the peaks from the bytes that are live and reserved now. Returns the peaks until
+    /// now, which are upper bounds.
     memory_usage reset_peaks() noexcept {
         resource_call const own;
         std::size_t         peaks[base::most]{};
@@ -204,10 +187,8 @@ public:
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { this->chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks (without a live block) to the upstream until all shards (pools of this
-    /// arena) together reserve at most `keep` free bytes, then trims the upstream. The host waits
-    /// for streams that may still use the chunks. Returns the larger of two numbers: the bytes
-    /// returned to the upstream, and those that the upstream returned.
+    /// Returns idle chunks until at most `keep` free bytes are reserved, then trims the upstream.
+    /// The host may wait. Returns the bytes given back.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
     /// Returns the bytes that a block takes for a request of `bytes`: rounded up to a multiple of
     /// 256.
@@ -215,21 +196,19 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// To be called before the stream `s` is destroyed; with `event_policy::lazy`, required for a
-    /// raw `cudaStream_t`. Every shard (pool of the arena) records an event behind the frees on
-    /// `s`, so that other streams can reuse the memory later. The host waits only if no event can
-    /// be recorded.
+    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t` with
+    /// `event_policy::lazy`. May make the host wait.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });
         this->selector_.forget(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this arena will be launched again, and that no
-    /// capture uses it now. The memory that is retained for these graphs becomes free for every
-    /// stream. If there is any, the host first waits for the devices of all streams that used this
-    /// arena, because the last launch may still be running. Launches on streams of other devices
-    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
+    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
+    /// graph may be launched again or be captured now.
+    ///
+    /// Failure   An error of a wait is thrown, and the memory stays kept.
+    /// Streams   Launches on devices whose streams did not use this arena must be complete.
     void forget_captures() {
         resource_call const own;
         this->for_each([](auto& core) { core.forget_captures(); });

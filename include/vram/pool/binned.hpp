@@ -26,30 +26,22 @@
 
 namespace vram {
 
-/// A `slab` (blocks of one size) for each size class. A request that no size class up to that of
-/// `binned_options::largest` can serve, because of its size or alignment, is passed to the
-/// upstream.
+/// Allocates blocks of a few dozen size classes, four for each power of two. Larger requests are
+/// passed to the upstream, which must be stream-ordered.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
 ///
-/// There are four size classes for each power of two. Nothing is reserved before the first request.
-/// A size class then grows by as many bytes as it has, but at least 64 KiB and at most 2 MiB (or a
-/// few blocks). A larger request is allocated by the upstream in stream order, so the upstream must
-/// be stream-ordered. Bookkeeping is never written into the managed memory.
+/// Nothing is reserved before the first request. Bookkeeping is never written into the managed
+/// memory.
 ///
-/// Failure   Before a request is refused, `binned` requests smaller chunks from the upstream, and,
-///           except during a capture of the request's stream, returns all idle chunks and waits
-///           for streams that may still use freed blocks. Then it throws `out_of_memory` with the
-///           numbers of the request and of `binned`. An invalid free is reported as by `pool`, a
-///           double free of a large block as a foreign pointer: the upstream owns that memory.
+/// Failure   Before `out_of_memory`, idle chunks are returned and freed blocks waited for, except
+///           during a capture. Invalid frees are reported as by `pool`.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host. Exception: a host wait for a stream on which no event
-///           can be recorded, because the stream was destroyed or the call failed.
-/// Streams   The rules for small blocks are those of `slab`. The rules for large blocks are those
-///           of the upstream.
-/// Cost      A small request costs as much as with `slab`, plus a few instructions to find the size
-///           class. A large request costs a call of the upstream and the lock.
+///           upstream.
+/// Streams   Small blocks follow the rules of `slab`, large blocks those of the upstream.
+/// Cost      A small request costs a few instructions more than with `slab`, a large one a call of
+///           the upstream.
 template <class Upstream>
 class binned : public detail::slab_base<detail::checked_ordered_upstream<Upstream>> {
     using base = detail::slab_base<Upstream>;
@@ -81,8 +73,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a `binned` that no other thread is using and that no handle (`resource_ref`) refers
-    /// to. The source can then only be destroyed or assigned to.
+    /// Moves a `binned` that no other thread and no `resource_ref` uses. The source can then only
+    /// be destroyed or assigned to.
     binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -95,7 +87,7 @@ public:
         return *this;
     }
     /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
-    /// returns all memory to the upstream: large blocks here, chunks in the base class.
+    /// returns all memory to the upstream.
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
@@ -106,8 +98,8 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return get_on(s, bytes, alignment); });
     }
-    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
-    /// the host waits for them first.
+    /// Allocates memory that any stream may use without a wait. The host may wait for earlier
+    /// users.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -116,8 +108,8 @@ public:
                              [&] { return get_any<true>({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
-    /// host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate` does, but never throws. Returns null on failure. Errors other than a
+    /// refusal or lack of host memory are reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -126,8 +118,8 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return try_any({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
-    /// or host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate_sync` does, but never throws. Returns null on failure. Errors other
+    /// than a refusal or lack of host memory are reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -138,8 +130,8 @@ public:
                              [&] { return try_any({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
-    /// invalid free is reported with the line `at` and frees nothing.
+    /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
+    /// reported with the line `at`.
     // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
@@ -159,8 +151,8 @@ public:
         }
     }
 
-    /// Returns true if `p` lies in a chunk of a size class, or in a live large block. Cost: a walk
-    /// over the live large blocks.
+    /// Returns true if `p` lies in a chunk of a size class or in a live large block. Cost: a walk
+    /// over large blocks.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->heaps_.owns(p) || large_.owns(p);
@@ -168,8 +160,8 @@ public:
     /// Returns the size above which a request is passed to the upstream.
     [[nodiscard]] std::size_t largest() const noexcept { return this->heaps_.largest(); }
 
-    /// Returns the block size of the size class of a request, or, for a large request, the size
-    /// that the upstream allocates. Returns 0 for 0 bytes.
+    /// Returns the bytes that a block takes: those of the size class, or, for a large request,
+    /// those that the upstream allocates.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         if (bytes == 0) { return 0; }
@@ -199,7 +191,7 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        // `trim` may make the host wait, which must not happen while the request's stream is being
+        // `trim` may make the host wait, which is not allowed while the request's stream is being
         // captured.
         if (!detail::is_captured<platform>(r.on) && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
@@ -226,8 +218,8 @@ private:
         });
     }
 
-    /// Frees the block at `p` (null: nothing), which the stream `on` (null: none) may still use.
-    /// Returns false and changes nothing if no block with this size and alignment is live at `p`.
+    /// Frees the block at `p`, which the stream `on` (null: none) may still use. Returns false if
+    /// the arguments fit no live block.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -266,14 +258,15 @@ private:
                                                 std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// Waits for all devices in use, because the streams that use large blocks are unknown. Returns
-    /// the live large blocks to the upstream, and reports them as leaks.
+    /// Waits for all devices in use, returns the live large blocks to the upstream, and reports the
+    /// blocks as leaks.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         auto const seen  = this->seen();
         auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
+            // Which streams use large blocks is unknown.
             this->streams_.wait_for_all(true, held);
         }
         std::size_t const blocks = large_.size();

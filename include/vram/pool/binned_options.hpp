@@ -12,16 +12,16 @@
 
 namespace vram {
 
-/// The options of `binned`, the resource that allocates small blocks from size classes and passes
-/// larger requests to its upstream.
+/// The options of `binned`, which allocates small blocks from size classes and passes larger
+/// requests to its upstream.
 struct binned_options {
-    /// Largest size of a request that a size class serves, rounded up to the size of a class. Other
-    /// requests are passed to the upstream.
+    /// Largest size that a size class serves, rounded up to the size of a class. Larger requests
+    /// are passed to the upstream.
     std::size_t largest = 1_MiB;
     /// Largest number of reserved bytes, including large blocks.
     std::size_t max_size = unsatisfiable;
-    /// Selects when events are recorded behind freed memory: when another stream needs the memory
-    /// (`lazy`), or with every free (`eager`).
+    /// When events are recorded behind freed memory: when another stream needs the memory (`lazy`),
+    /// or with every free (`eager`).
     event_policy events = event_policy::lazy;
     bool         graphs = false; ///< true: streams may be captured; see `pool_options::graphs`
 };

@@ -34,13 +34,8 @@
 namespace vram {
 namespace detail {
 
-/// Base class of `arena`. Selects the shard (pool of the arena) for an allocation or free by the
-/// calling thread or by the stream. If that shard cannot allocate, the others are asked; if it does
-/// not own the freed block, the owner frees the block. `arena` documents the functions for users.
-///
-/// Failure   The functions fail as those of `arena`.
-/// Threads   The rules are those of `arena`.
-/// Cost      The cost is that of `arena`.
+/// Base class of `arena`. Selects the shard (pool of the arena) for a call by the thread or the
+/// stream. If the shard cannot allocate, or does not own a freed block, other shards are asked.
 template <synchronous_resource Upstream, growth Growth>
 class arena_core : public layer_base<Upstream> {
     static_assert(std::copy_constructible<Growth>,
@@ -94,8 +89,8 @@ protected:
     }
     ~arena_core() { end(); }
 
-    /// Allocates a block: a cached one of the shard (pool of the arena) for this thread and stream,
-    /// if there is one. Otherwise any shard may provide it.
+    /// Allocates a block, if possible a cached one of the shard (pool of the arena) for this thread
+    /// and stream.
     [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
             if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
@@ -120,7 +115,7 @@ protected:
     }
 
     /// Frees a block of the shard (pool of the arena) for this thread and stream. Returns false if
-    /// that shard has no such live block.
+    /// the shard has no such block.
     [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
         member* const mine = pools_.find(selector_.of(s));
         return mine != nullptr && mine->core().try_deallocate(s, p, bytes, alignment);
@@ -133,8 +128,8 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Slow path of a free: the shard (pool of the arena) for this thread and stream has no such
-    /// live block. Another shard frees it, or the free is reported as invalid.
+    /// Frees a block of another shard (pool of the arena) than the one for this thread and stream.
+    /// An invalid free is reported.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));
@@ -149,8 +144,8 @@ protected:
         return its->free_remotely(r.on, p, r.asked, r.alignment, tried, at);
     }
 
-    /// Calls `visit(core)` for the `pool_core` of every shard, after executing the frees that
-    /// threads of other shards have queued for it.
+    /// Calls `visit` with the `pool_core` of every shard, after the queued frees of the shard were
+    /// executed.
     template <class Visit>
     void for_each(Visit const& visit) const {
         pools_.for_each([&](member& each) {
@@ -158,9 +153,8 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks (without a live block) to the upstream until all shards together reserve
-    /// at most `keep` free bytes, then trims the upstream. Returns the larger of two numbers: the
-    /// bytes returned to the upstream, and those that the upstream returned.
+    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
+    /// the upstream. Returns the bytes given back.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -171,8 +165,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The upstream may pass the chunks that the shards returned on to its own upstream, and
-        // count them again. So the result is the larger of the two numbers, not their sum.
+        // The upstream may pass on the chunks that the shards returned, and count them again. So
+        // the result is not the sum.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -188,8 +182,8 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Makes live <= reserved <= peak of reserved, and peak of live <= peak of reserved, also if
-    /// other threads allocated while the figures of the shards (pools) were added.
+    /// Corrects the sums over all shards (pools): other threads may have allocated between the
+    /// additions. Afterwards live <= reserved <= peak of reserved.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
@@ -208,8 +202,8 @@ private:
         resource_call<platform> const own;
         pools_.clear();
     }
-    /// Called after the arena was moved: passes the new address of the upstream to the chunk
-    /// directory, and that of the chunk directory to each shard.
+    /// Called after the arena was moved. Sets the pointers to the upstream and to the chunk
+    /// directory.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
@@ -226,11 +220,10 @@ private:
     }
 
     /// Allocates a block from the shard (pool) `from`. Returns null if the shard refuses. Other
-    /// errors are rethrown if `Throwing`; otherwise they are reported, and null is returned.
+    /// errors are reported, or rethrown if `Throwing`.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // If `Throwing`, calls the shard's `allocate`, which throws an error of the platform. The
-        // shard's `try_allocate` would report the error to the error sink instead.
+        // The shard's `try_allocate` would report an error of the platform instead of throwing it.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -245,16 +238,14 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Slow path, if the shard (pool) `mine` of the calling thread cannot grow: all shards return
-    /// their chunks without a live block, then each is asked for a block. During a capture of the
-    /// request's stream, neither is done.
+    /// Called if the shard (pool) `mine` refused: all shards return idle chunks, then each is asked
+    /// for a block, except during a capture.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // `trim_all(0)` has just executed the queued frees of every shard, so the queues are
-            // not drained again before the other shards are asked for a block.
+            // `trim_all` has just executed the queued frees of every shard.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
@@ -266,8 +257,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: allocates from the shard (pool) `mine`. An `out_of_memory` is rethrown
-    /// with the live, reserved and largest free bytes of all shards.
+    /// The last attempt, with the shard (pool) `mine`. An `out_of_memory` is rethrown with the
+    /// figures of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
@@ -279,8 +270,8 @@ private:
             throw;
         }
     }
-    /// Returns all shards' idle chunks (without a live block) that no stream uses to the upstream,
-    /// except during a capture. Errors are reported; the allocation that called this succeeds.
+    /// Returns idle chunks that no stream uses to the upstream, except during a capture. Errors are
+    /// reported.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             // To find unused chunks, streams are queried. CUDA forbids that during a capture.

@@ -21,25 +21,14 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a `pool_core`, and a queue of remote frees. A remote free is the free of a
-/// block of this pool by a thread that uses another shard. `free_remotely` adds it to the queue
-/// without taking the pool's lock; `drain_remote_frees` executes the queued frees. The arena calls
-/// `drain_remote_frees` if a request finds no cached block in the shard, and before it reads the
-/// usage, because a block counts as live until its free is executed. The freeing thread executes a
-/// remote free itself, without the queue, in five cases: each free records its own event
-/// (`event_policy::eager`); captures are tracked (`pool_options::graphs`); the stream is a default
-/// stream (its handle means another stream on the draining thread); the stream's id cannot be
-/// queried; the queue is full, or host memory for it cannot be allocated.
+/// A shard of an arena: a pool, and a queue of remote frees (frees of its blocks by threads that
+/// use other shards). The queue spares these threads the lock of the pool. A block counts as live
+/// until `drain_remote_frees` executes its free.
 ///
-/// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
-///           queue is drained. If a block is freed twice, once by a remote free, the second free
-///           may free it for its next owner; the simulator reports that (`checked`).
-/// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
-///           The rules for other functions are those of the pool.
-/// Cost      `free_remotely` costs a short lock, and, to register the stream, the lock of the pool
-///           of the calling thread's shard (`from`). If `from` is null, the id of the stream is
-///           queried. If 256 frees are queued, the calling thread drains all of them with the
-///           pool's lock.
+/// Failure   Invalid frees are reported when the queue is drained. A double free by two threads may
+///           free the block for its next owner.
+/// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees`; for other
+///           functions the rules of the pool hold.
 template <class Core>
 class arena_shard {
 public:
@@ -55,10 +44,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block of this shard (pool of the arena) for a thread that uses another shard: queues
-    /// the free, or executes it now if `can_wait` returns false or the queue is full. `on` is the
-    /// stream that may still use the block, or null if no stream does. `from` is the shard of the
-    /// calling thread, or null if the thread has no shard.
+    /// Frees a block of this shard for a thread of the shard `from` or none, now or later. The
+    /// stream `on`, if any, may use the block.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -72,22 +59,18 @@ public:
         if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    /// Returns the pool of this shard. Queued frees (by threads of other shards) have no effect on
-    /// the pool until `drain_remote_frees` executes them.
+    /// Returns the pool of this shard. Queued frees have no effect on the pool until
+    /// `drain_remote_frees` executes them.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 
-    /// Executes the queued frees by threads of other shards, with the pool's lock taken once. Cost:
-    /// one load if the queue is empty.
+    /// Executes the queued frees by threads of other shards.
     void drain_remote_frees() noexcept {
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a block that this shard (pool of the arena) has just allocated, or null. If the
-    /// block was freed twice, the second free, by a thread of another shard, may still be queued,
-    /// and would free the block for its new owner. On the simulator (a platform that collects
-    /// refused frees), removes such frees from the queue and reports them as double frees. Other
-    /// platforms execute them later.
+    /// Returns `p`, a block just allocated. A queued free of the block is a double free: the
+    /// simulator reports it, other platforms execute it later.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -113,10 +96,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports an invalid free `n`, which a thread of another shard (pool of the arena) queued. If
-    /// `stale` is true, the block was allocated again before the free was executed: a double free.
-    /// If `stale` is false, the reason is looked up in the pool, so the caller must hold the pool's
-    /// lock.
+    /// Reports an invalid free by a thread of another shard. `stale`: a double free after a new
+    /// allocation. Otherwise the pool's lock must be held.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -125,28 +106,26 @@ private:
         core_.seen().notify(memory_event_kind::free_refused, n.p, n.bytes,
                             n.in_use ? &n.on : nullptr, n.at);
     }
-    /// Makes the stream `s` known to the pool. If the id of `s` is not known yet, queries the id,
-    /// which CUDA forbids while `s` is being captured. Throws if the query fails, or if host memory
-    /// cannot be allocated.
+    /// Makes the stream `s` known to the pool. Throws if the stream's id cannot be queried or host
+    /// memory is lacking.
     void register_stream(stream s) {
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a thread of the shard `from` may queue its free of a block of this shard:
-    /// events are recorded lazily, captures are not tracked, and the stream `on` (null: no stream
-    /// uses the block) is no default stream and has a known id. `from` is null if the thread has no
-    /// shard.
+    /// Returns true if a thread of the shard `from` may queue the free of a block that the stream
+    /// `on` (null: none) may still use.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
+        // With `eager` or `graphs`, or for a default stream, the freeing thread must record the
+        // event itself.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Makes the id of the stream `s` known, before a free on `s` is queued. Returns true if that
-    /// succeeded. The queued free may be executed while `s` is being captured; CUDA then forbids
-    /// the query of the id, and the block would be lost. If the freeing thread has a shard (pool of
-    /// the arena) `from`, `s` is registered there, which keeps the id until `s` is retired. If
-    /// `from` is null, the id is only queried.
+    /// Makes the id of the stream `s` known before a free is queued. `from`: the freeing thread's
+    /// shard, or null. Returns true on success.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
+        // The queue may be drained while `s` is being captured: CUDA then forbids the query of the
+        // id.
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;
@@ -154,8 +133,8 @@ private:
     }
 
     Core core_;
-    /// The queue of remote frees: of blocks of this shard (pool of the arena), by threads of other
-    /// shards. It has cache lines of its own, because these threads write it.
+    /// The queue of frees by threads of other shards. It has its own cache lines, because these
+    /// threads write it.
     remote_free_list<platform> remote_frees_;
 };
 

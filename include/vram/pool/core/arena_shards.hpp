@@ -14,20 +14,15 @@
 namespace vram {
 namespace detail {
 
-/// An array of `most` pointers to pools. `make` creates the pool of an index on first use. The pool
-/// then keeps its address until `clear`. Each pool has separate cache lines, so that threads that
-/// use two different pools do not slow each other down.
+/// A fixed array of pointers to pools. Each pool is created by the first call of `make` for its
+/// index, keeps its address until `clear`, and has separate cache lines.
 ///
-/// Failure   `make` throws `std::bad_alloc`, and the exceptions of the pool's constructor. Nothing
-///           has changed then.
-/// Threads   Any number of threads may call `find`, `make` and `for_each` concurrently. No other
-///           thread may use an array that is moved, cleared or destroyed.
-/// Cost      `find` costs one load. `make` costs one host allocation.
+/// Threads   Any number of threads may call `find`, `make` and `for_each` concurrently; other
+///           functions need exclusive use.
 template <class Pool>
 class arena_shards {
 public:
-    /// Largest number of pools. Their pointers are an array inside this object, so a lookup of a
-    /// pool costs one load.
+    /// Largest number of pools.
     static constexpr std::size_t most = 64;
 
     arena_shards() = default;
@@ -49,8 +44,8 @@ public:
         apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
-    /// Creates a pool from `args` and returns the pool at `index`: the new pool, or, if another
-    /// thread has put one there before, that one. The new pool is then destroyed.
+    /// Creates a pool from `args` and returns the pool at `index`: the new pool, or the one that
+    /// another thread has just put there.
     template <class... Args>
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);

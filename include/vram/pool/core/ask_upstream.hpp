@@ -14,16 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// Allocates `bytes` from the upstream `up` of a pool: in the order of the stream `on`, or, if `on`
-/// is null, with `allocate_sync`. `on` must be null if `up` is not stream-ordered. If `up` refuses
-/// the request, its exception is thrown if `Throwing`, and otherwise null is returned. An upstream
-/// that stores the source line of each allocation gets `at`, by default the line of the caller.
+/// Allocates `bytes` from the upstream `up`, in the order of the stream `on` if not null. Returns
+/// null if `up` refuses, or rethrows if `Throwing`.
 ///
-/// Failure   If `Throwing` is false and the upstream has `try_allocate`, an error other than a
-///           refusal (such as a failed device) is reported, and null is returned. Otherwise the
-///           error is thrown.
-/// Cost      The call of the upstream. If `Throwing` is false and the upstream has
-///           `try_allocate`, a refusal costs no exception.
+/// Failure   Other errors are thrown, or reported if `try_allocate` of the upstream is called.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

@@ -16,13 +16,11 @@
 namespace vram {
 namespace detail {
 
-/// Free lists of blocks, 32 for each power of two, and bitmaps of the lists that are not empty: the
-/// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). The sizes in one list differ by
-/// at most 1/32; below 16 KiB they are equal. A block in a list has its index in `block::bin`.
+/// Free lists of blocks by size, 32 for each power of two, with bitmaps of the lists that are not
+/// empty: the two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004).
 ///
 /// Threads   One thread at a time.
-/// Cost      Every function takes constant time, except `largest_block`, which walks one list.
-///           Nothing is allocated.
+/// Cost      Constant, except `largest_block`, which walks one list.
 class bins {
 public:
     /// The size of every block is a multiple of this number of bytes.
@@ -48,16 +46,14 @@ public:
     /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
     /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The index is the exponent of the double `n` and its five highest fraction bits, minus an
-        // offset. The instruction that counts leading zeros would also find the exponent, but an
-        // allocation took 15 ns with it and takes 10 ns with the double: on x86-64 the instruction
-        // depends on the previous value of its destination register.
+        // The index is the exponent of `n` and its five highest fraction bits. Counting leading
+        // zeros instead would be slower on x86-64.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
-    // `insert` and `remove` have no branch that depends on a list being empty: such a branch cannot
-    // be predicted, and a mispredicted branch would cost more than the whole function.
+    // `insert` and `remove` have no branch that depends on a list being empty, because
+    // mispredictions cost more than the function.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
     /// Adds a block at the end of its list, so that it is found after all others of the list.
     void insert_last(block* b) noexcept {
@@ -67,8 +63,7 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // A list is circular and has an end node. If a list has only one block, both links of that
-        // block point to the end node.
+        // A list is circular with an end node: the two links of an only block are equal.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -78,8 +73,8 @@ public:
         map_ &= ~(all_gone << (i / 64));
     }
 
-    /// Changes the size of a block that is in a list. If the new size belongs to the same list, the
-    /// block keeps its position there.
+    /// Changes the size of a block in a list. If the block stays in the same list, it keeps its
+    /// position.
     [[gnu::always_inline]] void resize(block* b, std::size_t bytes) noexcept {
         std::size_t const i = of(bytes);
         b->bytes            = bytes;
@@ -96,8 +91,8 @@ public:
         std::uint64_t const none  = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
-    /// `front` returns the first block of the list `bin`, or null if the list is empty. `after`
-    /// returns the block after `b` in that list, or null.
+    /// `front` returns the first block of the list `bin`, and `after` the block behind `b`; null if
+    /// there is none.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
@@ -124,8 +119,8 @@ public:
     }
 
 private:
-    /// Number of 64-bit words in `maps_`, two more than the lists need. A bit in each of the two
-    /// extra words is always set, so that every search for a set bit ends without a bounds check.
+    /// Number of 64-bit words in `maps_`, two more than the lists need: they stop each search
+    /// without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
@@ -140,7 +135,7 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets a bit in each of the two extra words of the bitmap, which end every search.
+    /// Sets a bit in each of the two extra words of the bitmap.
     void end() noexcept {
         set(count);
         set(count + 64);

@@ -12,9 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// A list of pending uses (streams that may still access the free memory of a block), for a block
-/// with several uses, or with a use of only a part: `block` itself has room for one use of the
-/// whole.
+/// A list of pending uses (streams that may still access the free memory of a block), for blocks
+/// with more than one.
 struct use_node {
     tags      what;
     use_node* next = nullptr; ///< the next node in the list of unused nodes
@@ -25,39 +24,37 @@ struct links {
     links* previous = nullptr;
 };
 
-/// The descriptor of a block: a live, cached or free piece of a chunk. Descriptors lie in host
-/// memory, because the host may not be able to write the piece itself. A descriptor is one cache
-/// line. It has room for one pending use (a stream that may still access the freed block) of the
-/// whole block, which nearly always suffices; further pending uses are in a `use_node`. The links
-/// of the base class belong to a free list if the block is free, and to the table of live blocks if
-/// it is live or cached.
+/// The descriptor of a block: a live, cached or free piece of a chunk. It lies in host memory, and
+/// has room for one pending use (a stream that may still access the freed block) of the whole
+/// block; others are in a `use_node`. The links of the base class belong to a free list or to the
+/// table of live blocks.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// Chosen for a request that still waits for streams, or for memory to be mapped to the
-        /// block: not counted as live, and a free of the block is rejected.
+        /// Chosen for a request that still waits for streams or for memory: not counted as live; a
+        /// free is rejected.
         reserved,
-        /// In a quick list (freed blocks of one size and stream) for the next request of this size
-        /// by that stream; or set aside, in no list, while the memory of its pages is moved.
+        /// In a quick list for the next request of this size by its stream, or in no list while its
+        /// memory is moved.
         cached,
         free, ///< in a free list, for any size and stream, unless kept for a captured graph
     };
-    /// Value of `slot` (index of a stream) if no stream may still use the block.
+    /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
-    /// Value of `slot` if the pending uses of the block (streams that may still access it) do not
-    /// fit into the descriptor and are in a separate `use_node`.
+    /// Value of `slot` if the pending uses of the block are in a `use_node`, because the descriptor
+    /// has no room for them.
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
-    // If `slot` of a live block is `several`, graphs retain parts of the block, which `note` lists.
+    // A live block with this value has parts that are kept for captured graphs.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;
-    /// The block that ends at the beginning of this one, in the same chunk, or null.
+    /// The neighbour at lower addresses in the same chunk, or null.
     block* before = nullptr;
-    /// The block that begins at the end of this one, in the same chunk, or null.
+    /// The neighbour at higher addresses in the same chunk, or null.
     block* after = nullptr;
     union {
-        /// The epoch (the work of a stream before one recorded event) up to which the stream with
-        /// the index `slot` may still use the block.
+        /// The stream `slot` may use the block until this epoch (a numbered part of its work) is
+        /// complete.
         std::uint64_t epoch = 0;
         use_node*     note;
     };

@@ -18,12 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` that can serve the request `r`, with the functions that
-/// `stream_arbiter` calls to choose one and to allocate it for a stream. A candidate (place) is a
-/// part of a free block, with the pending uses (streams that may still access it) of that part
-/// alone. The chosen block is counted as live in `counts`. If `counts` is null, the block is only
-/// marked as reserved, until memory is mapped to all of its pages. `InPlace`: chunks can grow at
-/// their ends.
+/// The free blocks of `heap` for the request `r`. `stream_arbiter` calls the functions to choose
+/// and allocate a block. If `counts` is null, the block stays reserved, not live. `InPlace`: chunks
+/// can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -50,20 +47,18 @@ struct block_candidates {
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // The block `best.tighter` is smaller than `best.where` and so fits better, but
-                // streams may still use it. Queries their events without a wait, and searches
-                // again: the larger block is divided only if the smaller one is still in use.
+                // The block `tighter` fits better, but streams may still use it. Asks their events
+                // once before a larger block is divided.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // No place is ready (needs no wait). If there are cached blocks, coalesces them and
-            // searches again, because a coalesced block may fit. Otherwise returns the best place.
+            // No place can be used without a wait. Cached blocks are coalesced, because the result
+            // may fit.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Called by `stream_arbiter` before the first wait. Returns false, which means no second
-    /// search: the pool queries all streams and searches again itself if a request fails.
+    /// Called before the first wait. Returns false: no second search is needed.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -79,8 +74,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // Which streams may use the block is stored before the host waits for these streams: the
-        // record needs reserved host memory, which other threads may use up during the wait.
+        // Stored before the host waits: other threads may use up the reserved host memory during
+        // the wait.
         heap.hold(b, before);
         return b;
     }
@@ -97,15 +92,14 @@ struct block_candidates {
         block_tags::keep_for_capture(b, captured.slot(), captured.covered() + 1);
     }
 
-    /// Stores the requested size and alignment in the descriptor of an allocated block, to check
-    /// its free. Returns the block.
+    /// Stores the requested size and alignment in the descriptor `b`, to check the free of the
+    /// block. Returns `b`.
     static block* requested(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
         return b;
     }
-    /// Marks a reserved block (chosen for a request, not yet counted as live) as live, and counts
-    /// it.
+    /// Marks a block that was reserved for a request as live, and counts it.
     static block* made_live(block* b, live_counts& counts) noexcept {
         b->now = block::state::live;
         counts.add(b->bytes);
@@ -113,10 +107,8 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates a block for a stream that is being captured. Parts of the block may belong to
-    /// graphs, because the stream freed them during this or an earlier capture. These parts are
-    /// recorded, so that they are kept for the graphs even if the block is freed outside of a
-    /// capture.
+    /// Allocates a block for a stream that is being captured. Parts that belong to captured graphs
+    /// stay kept after the block is freed.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

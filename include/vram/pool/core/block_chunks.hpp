@@ -82,10 +82,8 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk (one free block) with the smallest `cost(block)`, an
-    /// `availability`: the chunk that a stream may use soonest. Of equal ones, returns the largest.
-    /// Leaves out chunks that a thread is changing, and those that cost `unavailable`. Returns the
-    /// number of chunks if none is left.
+    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`, the
+    /// largest of equals, or `size()` if none is available.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

@@ -16,19 +16,15 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of a heap (some chunks of a pool), with the descriptors and pending uses by
-/// streams of all its blocks. Every block has links to its neighbours in the order of addresses, so
-/// coalescing needs no search. `is_complete(use)` returns true if a pending use is complete.
+/// The free blocks of some chunks of a pool. Divides them for requests, and coalesces freed blocks
+/// with their neighbours. `is_complete(use)` tells if a pending use by a stream is complete.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      Constant at any number of blocks, except `coalesce_pending`.
 class block_divider {
 public:
     using fit = free_blocks::fit;
 
-    /// `in_place`: chunks can grow at their ends. `apart`: the blocks are those of the heap for
-    /// small blocks.
+    /// `in_place`: chunks can grow at their ends. `apart`: this object contains small blocks.
     block_divider(bool in_place, bool apart) noexcept : free_{in_place}, blocks_{apart} {}
     block_divider(block_divider&& other) noexcept : block_divider{false, false} {
         *this = std::move(other);
@@ -41,44 +37,41 @@ public:
         return *this;
     }
 
-    /// Returns the free lists by size of this heap (`free_blocks`), in which the caller searches.
+    /// Returns the free lists by size, in which the caller searches.
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 
-    /// `reserve` makes sure that `count` descriptors and `count` lists of pending uses by streams
-    /// are available. `has` returns true if they are.
+    /// Makes sure that `count` descriptors and `count` lists of pending uses by streams are
+    /// available.
     void reserve(std::size_t count) {
         blocks_.reserve(count);
         tags_.reserve(count);
     }
+    /// Returns true if `reserve(count)` is not needed.
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
-    /// Returns true if as many descriptors and lists of pending uses by streams exist as `take`
-    /// needs.
+    /// Returns true if `take` needs no `reserve`.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` stores the pending uses (streams that may still access the memory) of a block that is
-    /// in no bin (free list by size). `keep` stores which parts of a newly allocated block captured
-    /// graphs may use: the stream freed these parts during a capture, before it allocated the
-    /// block. Each function may need one list of uses, which `reserve` must have made available.
+    /// `hold` sets the pending uses (streams that may still access the memory) of a block, `keep`
+    /// the parts kept for graphs. Both require `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses (streams that may still access freed memory) of the last block of a
-    /// chunk after the chunk has grown. If that needs a list of uses and no list is available, the
-    /// block keeps its one use, which then covers the whole block.
+    /// Sets the pending uses by streams of the last block of a grown chunk. If that is impossible,
+    /// the old use covers the block.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
-    /// Drops those pending uses of a block (streams that may still access it) for which
+    /// Drops the pending uses (streams that may still access the memory) for which
     /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
         tags_.refresh(b, is_complete);
     }
 
-    /// Adds a chunk as one free block with the pending uses `held` (streams that may still access
-    /// the chunk). Requires a call of `reserve`.
+    /// Adds a chunk as one free block with the pending uses `held` (streams that may access the
+    /// chunk). Requires `reserve`.
     block* add(void* base, std::size_t bytes, tags const& held) noexcept {
         block* const b = blocks_.make_first(base, bytes);
         tags_.hold(b, held);
@@ -92,9 +85,8 @@ public:
         blocks_.put_back(only);
     }
 
-    /// Divides a free block for a request: makes `bytes` from `place.start` on a block in no bin
-    /// (free list by size), and returns it. The caller marks that block as live. The parts before
-    /// and behind it stay free. Requires a call of `reserve` before.
+    /// Cuts `bytes` at `place.start` from a free block, and returns them as a block in no free
+    /// list. Requires `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
@@ -110,9 +102,8 @@ public:
         return b;
     }
 
-    /// Divides a free block: its first `bytes` become a block in no bin (free list by size), which
-    /// is returned. The free block must be larger, and not the first of its chunk. The rest keeps
-    /// its descriptor, its pending uses by streams, and nearly always its bin.
+    /// Cuts the first `bytes` from a larger free block, not the first of its chunk, and returns
+    /// them as a block in no free list.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
@@ -120,10 +111,8 @@ public:
         return b;
     }
 
-    /// Makes a block free again that was set aside (removed from its free list) or is no longer
-    /// live, and coalesces it with its free neighbours if their pending uses by streams can be
-    /// merged. Returns the free block that then contains the memory. A neighbour that grows within
-    /// its size class keeps its place in its free list.
+    /// Makes a block free, and coalesces it with free neighbours if their pending uses can be
+    /// merged. Returns the block with the memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -162,27 +151,25 @@ public:
         return front;
     }
 
-    /// Marks a block as fully backed by physical memory. If the block is free, it is found before
-    /// blocks that are not fully backed.
+    /// Marks a block as fully backed by physical memory.
     void complete(block* b) noexcept {
         bool const in_bin = b->now == block::state::free;
         if (in_bin) { free_.remove(b); }
         b->unbacked = false;
         if (in_bin) { free_.insert(b); }
     }
-    /// Removes a free block from its bin (free list by size), so that no request can use it until
+    /// Removes a free block from its free list, so that no request can use the block until
     /// `give_again`.
     void set_aside(block* b) noexcept {
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Makes the next call of `coalesce_pending` walk over all blocks and coalesce free neighbours.
+    /// Makes the next `coalesce_pending` walk over all blocks.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses by
-    /// streams for which `is_complete(use)` returns true. Cost: a walk over all blocks, but only if
-    /// there may be such neighbours.
+    /// Coalesces free neighbours that could not be coalesced before, and drops complete uses. Cost:
+    /// a walk over all blocks, if there may be any.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }
@@ -198,8 +185,8 @@ public:
     }
 
 private:
-    /// Divides a free block that has several pending uses by streams, as `take` does. Each
-    /// remaining piece keeps the uses of its part.
+    /// Does the same as `take` for a free block with several pending uses by streams. Each piece
+    /// keeps its uses.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -223,27 +210,24 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b` into `front`, the free block before it, and returns `front`. `b` is in no bin
-    /// (free list by size), `front` stays in one. The caller has already merged their pending uses
-    /// by streams.
+    /// Merges `b`, in no free list, into the free block before it, and returns that block. Their
+    /// pending uses must be merged before.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
     }
-    /// Merges `b` into `after`, the free block behind it, and returns `after`. `b` is in no bin
-    /// (free list by size) and is not the first of its chunk, `after` stays in a bin. The caller
-    /// has already merged their pending uses by streams.
+    /// Merges `b`, in no free list, into the free block behind it, and returns that block. Their
+    /// pending uses must be merged before.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);
         blocks_.drop_previous(after);
         return after;
     }
-    /// General case of coalescing: merges `b`, which is in no bin (free list by size), with its
-    /// free neighbours if their pending uses by streams can be merged, and puts the result into a
-    /// bin. Returns the free block that then contains the memory.
+    /// Merges `b`, in no free list, with free neighbours if their pending uses allow that. Returns
+    /// the free block with its memory.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);
@@ -261,8 +245,8 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no bin (free list by size). If their pending
-    /// uses by streams cannot be merged, returns false, and has dropped at most complete uses.
+    /// Merges the block after `b` into `b`, both in no free list. Returns false if their pending
+    /// uses cannot be merged.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
@@ -272,8 +256,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b` into `b`, if that block is free and the pending uses by streams
-    /// of both can be merged. Returns true if the blocks were merged.
+    /// Merges the block after `b` into `b`, if it is free and the pending uses can be merged.
+    /// Returns true on success.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

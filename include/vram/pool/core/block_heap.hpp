@@ -17,19 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of some chunks of a pool. Free blocks are in a `block_divider`; live blocks, and
-/// cached ones (freed, and kept for the next request of their size), are in a hash table by
-/// address. A free block stores its pending uses (streams that may still access it). The caller
-/// passes a function `price`, which tells if the asking stream may use memory with a pending use
-/// now, after a wait, or not at all. The use is given as the index of a stream and an epoch (part
-/// of its work), or as a list of uses. It also passes `is_complete(use)`, which returns true if a
-/// use has ended.
+/// The blocks of some chunks of a pool: free blocks by size, live and cached blocks by address.
+/// Free blocks store which streams may still use them. The caller's function `price` tells if a
+/// stream may use them now, after a wait, or not at all; `is_complete(use)` tells if a use has
+/// ended.
 ///
-/// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. Nothing else fails.
 /// Threads   One thread at a time.
-/// Cost      Allocation and free take constant time at any number of blocks: `find` examines a
-///           bounded number of candidates, unless it is called with `all`. Functions that concern
-///           all blocks or chunks visit each of them.
+/// Cost      Constant for an allocation or free.
 class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
@@ -41,8 +35,8 @@ public:
     using chunk_extension = detail::chunk_extension;
     using front_of        = detail::front_of;
 
-    /// `in_place`: chunks can grow at their ends. Each chunk then ends with a free block, which may
-    /// have zero bytes. `apart`: this is the heap of small blocks (`block::apart`).
+    /// `in_place`: each chunk can grow, and ends with a free block, perhaps of zero bytes. `apart`:
+    /// this is the heap of small blocks.
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : divider_{in_place, apart} {}
     block_heap(block_heap&& other) noexcept : block_heap{} { *this = std::move(other); }
@@ -55,11 +49,10 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table of the pages that have physical memory, or null if all have.
+    /// Sets the pool's table of pages with physical memory, or null if all pages have some.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
-    /// Reserves the host memory (descriptors, a place in the table of live blocks) that the next
-    /// `take` needs, so that `take` cannot fail. Throws `std::bad_alloc` if there is none.
+    /// Reserves the host memory for the next `take`, so that it cannot fail.
     void reserve() {
         if (!divider_.has(3) || !live_.has_room()) { reserve_more(); }
     }
@@ -68,26 +61,23 @@ public:
         live_.reserve(1);
     }
 
-    /// Finds a place for `bytes` at `alignment` in a free block, and does not allocate it: one that
-    /// fits well and is ready according to `price`, or else one that needs a wait. `fit::where` is
-    /// null if none is found. Examines a limited number of blocks, or, if `all`, all that are large
-    /// enough.
+    /// Finds a place for `bytes` in a free block, if possible one that needs no wait. `fit::where`
+    /// is null if none is found.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
+        // Examines a limited number of blocks unless `all`.
         return free_index().find(bytes, alignment, price, all);
     }
 
-    /// Allocates `bytes` from `place.start` on from a free block. The rest of the block stays free.
-    /// Requires a call of `reserve` before.
+    /// Allocates `bytes` from `place.start` on. The rest of the block stays free. Requires a call
+    /// of `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
         return hand_out(divider_.take(place, bytes));
     }
 
-    /// Fast path at the default alignment: allocates from the front of a free block that is found
-    /// without a search, if the stream with the index `slot` may use it without a wait. Returns
-    /// null if there is no such block, or if host memory must be reserved or blocks must be
-    /// coalesced first.
+    /// Allocates from a free block that is found without a search and that the stream number `slot`
+    /// may use now; else returns null.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -105,31 +95,28 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` sets the pending uses (streams that may still access the memory) of a block that is
-    /// in no bin (free list by size). `keep` sets the parts of a live block that are graph-retained
-    /// (freed during a capture, kept because a graph may use them). Each call may use up one list
-    /// of uses, which `block_heap::reserve` makes available.
+    /// `hold` sets the pending uses (streams that may still access the memory) of a block, `keep`
+    /// the parts kept for graphs. Both require `reserve`.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
-    /// Frees a live or cached block after the caller has set its pending uses (streams that may
-    /// still access it), and coalesces it with its free neighbours if their pending uses can be
-    /// merged. Returns the free block that contains the freed memory afterwards.
+    /// Frees a live or cached block after `hold`, and coalesces it with free neighbours. Returns
+    /// the free block that contains its memory.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again that `set_aside` removed from its bin (free list by size), and
-    /// coalesces it with its free neighbours. Returns the free block that then contains the memory.
+    /// Makes a block free again after `set_aside`, and coalesces it with free neighbours. Returns
+    /// the free block that contains its memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
     }
 
-    /// Adds a chunk as one free block with the pending uses `held` (streams that may still access
-    /// the chunk), and returns that block.
+    /// Adds a chunk as one free block with the pending uses `held` (streams that may access the
+    /// chunk). Returns that block.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         divider_.reserve(1);
         chunks_.reserve();
@@ -138,30 +125,27 @@ public:
         return b;
     }
 
-    /// Returns the index of the idle chunk (without a live block) that a stream may use soonest, as
-    /// `price` tells, and of equal ones the largest. Returns the number of chunks if no idle chunk
-    /// can be used.
+    /// Returns the index of the idle chunk (without a live block) with the lowest price, or the
+    /// number of chunks if none is available.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
     }
-    /// Removes the chunk at `index`, which must be idle (one free block), from the heap. The caller
-    /// returns its memory to the upstream.
+    /// Removes the idle chunk (one free block) at `index`, whose memory the caller must return to
+    /// the upstream.
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
         divider_.remove(gone.first);
         return gone;
     }
 
-    /// Returns the place with the lowest cost according to `judge(block)`, among a limited number
-    /// of free blocks of at least `bytes`. `fit::where` is null if there is none. See
-    /// `free_blocks::least`.
+    /// Returns the place with the lowest cost by `judge(block)` among a limited number of free
+    /// blocks of at least `bytes`, or an empty place.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for every free block of at least `bytes`, except the last block of a
-    /// chunk whose size a thread is changing.
+    /// Calls `visit(block)` for free blocks of at least `bytes`.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
@@ -169,13 +153,11 @@ public:
         }); // a thread that changes a chunk's size relies on the chunk's last block
     }
     /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
-    /// block from its bin (free list by size), so that no request can use it.
+    /// block from its free list.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// Removes free blocks from their bins (free lists by size): calls `set_aside(block)`, then
-    /// `taken(block)`, until `taken` returns false. Visits only chunks that can grow, each from its
-    /// last block towards lower addresses. Leaves out blocks for which `skip(block)` returns true,
-    /// and chunks whose size a thread is changing.
+    /// Removes free blocks of chunks that can grow from their free lists, and passes each to
+    /// `taken`, until `taken` returns false.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -192,18 +174,15 @@ public:
         });
     }
 
-    /// Finds the chunk that must grow least, so that the request fits at its end: behind all memory
-    /// that the stream may not use, as `price` tells, and not before the address `from(b)` that the
-    /// caller permits for the chunk's last block `b`. Marks that chunk busy: until `end_growth`, no
-    /// other thread makes it grow or returns it to the upstream. The result has a null `base` if no
-    /// chunk can grow.
+    /// Finds the chunk that must grow least to serve a request, and marks it busy until
+    /// `end_growth`. Returns a null `base` if none can.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
-    /// Ends the growth begun by `begin_growth`. The chunk at `base` now has `by` more bytes of
-    /// addresses at its end, without physical memory. If the growth failed, `by` is 0.
+    /// Must be called after `begin_growth`. The chunk at `base` now has `by` more bytes of
+    /// addresses; 0 if the growth failed.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -216,17 +195,15 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true once after all blocks were freed and none is cached, if at least 64 allocations
-    /// were made since the last call that returned true. The free memory may then be divided into
-    /// pieces that wait for different streams. Coalescing all free memory lets a program that
-    /// repeats itself find the same addresses again.
+    /// Returns true once after all blocks were freed, if enough allocations were made before that.
+    /// The caller then coalesces all free memory.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces free neighbours as far as their pending uses by streams can be merged, and drops
-    /// complete uses. Always visits all blocks, also if none of them can be coalesced.
+    /// Coalesces free neighbours if their pending uses by streams can be merged, and drops complete
+    /// uses. Cost: a walk over all blocks.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -235,24 +212,22 @@ public:
 
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
-    /// Coalesces neighbouring free blocks that could not be coalesced before, and drops complete
-    /// pending uses by streams.
+    /// Coalesces free neighbours that could not be coalesced before, and drops complete pending
+    /// uses by streams.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Called when no launch of a captured graph is running or will follow. Memory that was freed
-    /// during a capture and kept for its graph, also as part of a live block, is unused from now
-    /// on. No block may be in a quick list (freed blocks of one size and stream).
+    /// Makes memory kept for captured graphs unused. No graph may run any more, and no block may be
+    /// in a quick list.
     void end_captures() noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Called because the stream with the index `slot` is being captured. Blocks that it freed in
-    /// the epoch `from` (a numbered part of its work) or later may belong to the graph, so they are
-    /// kept for the graph until `end_captures`.
+    /// Keeps for a captured graph all blocks that the stream with the index `slot` freed in the
+    /// epoch `from` or later.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }
@@ -262,8 +237,7 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// `was_all_freed` returns true only after this many allocations: then they outweigh the cost
-    /// of coalescing all free blocks, which records events.
+    /// Fewer allocations would not be worth the cost of coalescing all free blocks.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -280,11 +254,9 @@ private:
     block_divider divider_;
     block_table   live_;
     block_chunks  chunks_;
-    /// Number of allocations since `was_all_freed` last returned true, or since the heap was
-    /// created.
+    /// Number of allocations since `was_all_freed` last returned true.
     std::size_t taken_ = 0;
-    /// Becomes true if the last live or cached block is freed after at least `enough` allocations,
-    /// and false in `was_all_freed`, which returns this value.
+    /// The next result of `was_all_freed`.
     bool all_freed_ = false;
 };
 
