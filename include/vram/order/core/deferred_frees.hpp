@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `deferred_frees` keeps freed blocks until their streams have finished with them. It is the
-/// bookkeeping of `stream_ordered`.
+/// `deferred_frees` keeps freed blocks until their streams have finished with them.
 
 #include <vram/base/align.hpp> // default_alignment
 #include <vram/base/call_site.hpp>

@@ -59,9 +59,8 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records the event `e` behind the work of the stream `s` with the id `id`, although another
-/// thread may begin or end a capture of `s` at any moment. `held` is empty or a share of the
-/// stream, which keeps the handle valid.
+/// Records the event `e` behind the work of the stream `s` with the id `id`, which another thread
+/// may capture at any moment. `held`, unless empty, keeps the handle valid.
 ///
 /// Failure   Rethrows errors of the platform.
 /// Threads   Any thread may call. One thread at a time may use the event.

@@ -106,8 +106,8 @@ private:
         ++count_;
         return unused_;
     }
-    /// Takes the oldest event for which no host thread waits, but not the newest, to the list of
-    /// unused events. Returns its place or null.
+    /// Moves the oldest event without a waiting host thread, but not the newest, to the unused
+    /// events. Returns its place or null.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

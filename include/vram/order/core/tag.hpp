@@ -14,7 +14,7 @@ namespace vram {
 namespace detail {
 
 /// A pending use: the stream with the index `slot` may access the free memory [begin, end) until
-/// the part `epoch` of its work is complete.
+/// the epoch `epoch` of its work is complete.
 struct tag {
     std::uintptr_t begin;
     std::uintptr_t end;

@@ -139,8 +139,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Returns a wait for the device of a stream that freed a block before `age` and has no event
-    /// for that, or an empty `pin`.
+    /// Returns a wait for the device of a stream that freed a block before `age` without an event,
+    /// or an empty `pin`.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();

@@ -44,8 +44,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block of this shard for a thread of the shard `from` or none, now or later. The
-    /// stream `on`, if any, may use the block.
+    /// Frees a block, now or later, for a thread of another shard `from` or of none. The stream
+    /// `on`, if any, may use the block.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -69,8 +69,8 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a block just allocated. A queued free of the block is a double free: the
-    /// simulator reports it, other platforms execute it later.
+    /// Returns `p`, a new block. A queued free of the block is a double free: the simulator reports
+    /// it, other platforms execute it later.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -96,7 +96,7 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports an invalid free by a thread of another shard. `stale`: a double free after a new
+    /// Reports an invalid free by another shard's thread. `stale`: a double free after a new
     /// allocation. Otherwise the pool's lock must be held.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};

@@ -102,8 +102,8 @@ public:
         return b;
     }
 
-    /// Cuts the first `bytes` from a larger free block, not the first of its chunk, and returns
-    /// them as a block in no free list.
+    /// Cuts the first `bytes` from a larger free block, not the first of its chunk. Returns them as
+    /// a block in no free list.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
