@@ -98,8 +98,8 @@ private:
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // Coalesces if no other block is in use, so that a repeated program finds the same addresses,
-        // and at the end of a chunk that can grow.
+        // Coalesces if no other block is in use, so that a repeated program finds the same
+        // addresses, and at the end of a chunk that can grow.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
