@@ -10,10 +10,11 @@ namespace vram {
 
 /// Selects the shard (pool) of an `arena` that serves a request.
 enum class arena_key {
-    /// Each thread has its own shard. Suits programs in which each thread has its own streams.
+    /// A request goes to the shard (pool) of the calling thread. Suits programs in which each
+    /// thread has its own streams.
     thread,
-    /// Each stream has its own shard. Suits programs in which threads share streams. A request
-    /// without a stream uses the thread's shard.
+    /// A request goes to the shard (pool) of its stream, or else of the thread. Suits programs in
+    /// which threads share streams.
     stream,
 };
 

@@ -169,8 +169,8 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all unused blocks to the upstream with `give`. Returns their bytes. The host waits
-    /// for streams on which no event can be recorded.
+    /// Returns all unused blocks to the upstream with `give`. Returns their bytes. The host may
+    /// wait for blocks without an event.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
@@ -183,16 +183,16 @@ public:
         }
         return bytes;
     }
-    /// Called when no captured graph will be launched again. The host waits for the blocks that
-    /// captures freed. Returns all unused blocks with `give`.
+    /// Called when no captured graph will be launched again. Makes the host wait for running
+    /// graphs, and returns all unused blocks with `give`.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Makes the host wait for all freed blocks, and returns them with `give`. Does nothing if the
-    /// process is ending.
+    /// Makes the host wait until no stream uses freed blocks, and returns them with `give`. Does
+    /// nothing if the process is ending.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }

@@ -25,11 +25,11 @@
 namespace vram {
 namespace detail {
 
-/// The record of the progress of one stream. Each event that is recorded on the stream ends a
-/// numbered part of its work (epoch). Once the event is complete, any stream may use the memory
-/// that was freed before the event. Another thread may capture the stream at any moment.
+/// The record of the progress of one stream, used to find out if freed memory is still in use. Each
+/// recorded event ends a numbered part of the stream's work (epoch). Another thread may capture the
+/// stream at any moment.
 ///
-/// Failure   Rethrows errors of the platform; `try_record` and `try_record_event` report them.
+/// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
 /// Threads   One thread at a time. Other threads may wait for events with `pins` above zero.
 template <class Platform>
 class stream_timeline {

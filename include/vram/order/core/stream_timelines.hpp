@@ -22,12 +22,10 @@
 namespace vram {
 namespace detail {
 
-/// The timelines (records of the progress) of all streams on which a resource allocated or freed.
-/// The index of a timeline is called slot. If the platform does not announce the end of a stream,
-/// the stream must be retired.
+/// The timelines (records of the progress) of all streams of a resource. A slot is the index of a
+/// timeline. Unless the platform announces the end of a stream, `retire` must be called before.
 ///
-/// Failure   May throw `std::bad_alloc` for a new stream. Rethrows errors of the platform, unless a
-///           function is `noexcept`.
+/// Failure   Throws `std::bad_alloc` and errors of the platform, unless a function is `noexcept`.
 /// Threads   One thread at a time. While the host waits for an event, `guard` is unlocked.
 template <class Platform>
 class stream_timelines {
@@ -37,7 +35,7 @@ public:
     using identity = typename timeline::identity;
 
     /// `by_name`: streams are found by handle, not by id. `visits_ends`: `forget_ended` visits
-    /// streams before their slots are reused. `most_events`: per stream.
+    /// streams before their slots are reused. `most_events`: limit per stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -204,8 +202,8 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait, with `guard` unlocked, for all freed memory not kept for captured
-    /// graphs. Returns false if a capture prevents a wait.
+    /// Makes the host wait, with `guard` unlocked, until only captured graphs use freed memory.
+    /// Returns false if a capture prevents that.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;

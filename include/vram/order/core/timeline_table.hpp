@@ -21,12 +21,11 @@ namespace vram {
 namespace detail {
 
 /// Owns timelines (records of the progress of streams), and finds them by index (slot) or by
-/// stream. The slot of a stream without pending uses may be given to a new stream. Unless the
-/// platform announces the end of a stream, `forget` must be called before that.
+/// stream. A slot may be reused for a new stream. Unless the platform announces the end of a
+/// stream, `forget` must be called before.
 ///
 /// Threads   One thread at a time.
-/// Cost      A known stream is found in constant time. For a new stream, all timelines may be
-///           visited.
+/// Cost      Constant for a known stream.
 template <class Platform>
 class timeline_table {
 public:
@@ -35,7 +34,7 @@ public:
     using identity = typename timeline::identity;
 
     /// `by_name`: streams are found by handle, not by id. `visits_ends`: destroyed streams are
-    /// visited before their slots are reused. `most_events`: per stream.
+    /// visited before their slots are reused. `most_events`: limit per stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {

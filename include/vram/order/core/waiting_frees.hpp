@@ -26,11 +26,9 @@ namespace detail {
 /// once an event recorded behind its free is complete. If no event can be recorded, the host waits
 /// for the device.
 ///
-/// Failure   Rethrows errors of the platform, unless a function is `noexcept`. No block is lost.
-/// Threads   One thread at a time, which holds the resource's lock. Only `pin::wait` is called
-///           without the lock.
-/// Streams   The calling thread of `add` uses the stream. For other functions, another thread may
-///           use and capture the stream.
+/// Failure   Errors of the platform are rethrown or reported. No block is lost.
+/// Threads   One thread at a time; only `pin::wait` is called without the resource's lock.
+/// Streams   Only `add` must be called by the thread that uses the stream.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
 class waiting_frees {

@@ -21,14 +21,12 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a pool, and a queue of remote frees (frees of its blocks by threads that
-/// use other shards). The queue spares these threads the lock of the pool. A block counts as live
-/// until `drain_remote_frees` executes its free.
+/// A shard of an arena: a pool, and a queue of frees by threads that use other shards, which need
+/// not take the pool's lock. A block counts as live until `drain_remote_frees` executes its free.
 ///
 /// Failure   Invalid frees are reported when the queue is drained. A double free by two threads may
 ///           free the block for its next owner.
-/// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees`; for other
-///           functions the rules of the pool hold.
+/// Threads   Any number of threads may call concurrently.
 template <class Core>
 class arena_shard {
 public:
@@ -116,8 +114,8 @@ private:
     /// `on` (null: none) may still use.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // With `eager` or `graphs`, or for a default stream, the freeing thread must record the
-        // event itself.
+        // With `eager` or `graphs`, or for a default stream, the freeing thread must execute the
+        // free itself.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }

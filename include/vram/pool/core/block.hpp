@@ -24,10 +24,9 @@ struct links {
     links* previous = nullptr;
 };
 
-/// The descriptor of a block: a live, cached or free piece of a chunk. It lies in host memory, and
-/// has room for one pending use (a stream that may still access the freed block) of the whole
-/// block; others are in a `use_node`. The links of the base class belong to a free list or to the
-/// table of live blocks.
+/// The descriptor, in host memory, of a block: a live, cached or free piece of a chunk. Stores one
+/// pending use (a stream that may still access the freed block); more are in a `use_node`. The base
+/// class links a free list or the table of live blocks.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed

@@ -82,8 +82,8 @@ public:
     /// were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // For a small request, small cached blocks stay cached, unless only such exist: they would
-        // only be divided again.
+        // For a small request, small cached blocks stay cached if larger ones exist and chunks
+        // cannot grow.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }

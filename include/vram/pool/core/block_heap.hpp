@@ -17,10 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of some chunks of a pool: free blocks by size, live and cached blocks by address.
-/// Free blocks store which streams may still use them. The caller's function `price` tells if a
-/// stream may use them now, after a wait, or not at all; `is_complete(use)` tells if a use has
-/// ended.
+/// The blocks of some chunks of a pool: free blocks by size, others by address. Free blocks store
+/// which streams may still use them. The function `price` tells if a stream may use them now, after
+/// a wait, or not at all; `is_complete(use)`, if a use has ended.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for an allocation or free.
