@@ -64,8 +64,8 @@ public:
         to.blocks.push(one);
     }
 
-    /// Tries to record an event behind the frees on `s`, which is about to be destroyed. Errors are
-    /// reported.
+    /// Records an event behind the frees on `s`, if possible. Otherwise, for example during a
+    /// capture, the stream must not be destroyed.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// For streams that the platform has announced as destroyed: records events behind their frees,
