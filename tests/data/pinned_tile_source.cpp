@@ -6,6 +6,7 @@
 #include <vram/sim/machine/sim_register.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
+#include <vram/transfer/loader.hpp>
 
 #include <doctest/doctest.h>
 
@@ -117,6 +118,18 @@ TEST_CASE("pinned_tile_source: a tile that does not fit is not copied, and witho
     CHECK(to == std::vector<int>(6, -1));
     CHECK(source.enqueue(bytes, 1, host_platform::stream{}) == 24);
     CHECK(to == std::vector{4, 5, 6, 7, 8, 9});
+}
+
+TEST_CASE("pinned_tile_source: a loader that drops short batches keeps tiles with clipped halos") {
+    tiles<1> const           cut{{.extent = {10}, .tile = {4}, .halo = {1}}};
+    auto const               volume = volumes::counted(cut.volume());
+    pinned_tile_source const source{cut, volume};
+    std::vector<std::size_t> seen;
+    for (auto& b : loader{source, host_platform::stream{}, {.last = last_batch::drop}}) {
+        CHECK(b.size() == source.batch_bytes(b.source_index()));
+        seen.push_back(b.source_index());
+    }
+    CHECK(seen == std::vector<std::size_t>{0, 1}); // the end of the volume cuts the last tile
 }
 
 } // namespace pinned_tile_source_tests

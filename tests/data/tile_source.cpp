@@ -4,6 +4,7 @@
 #include "files.hpp"
 #include "volumes.hpp"
 
+#include <vram/data/concat.hpp>
 #include <vram/data/mapped_file.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/loader.hpp>
@@ -145,6 +146,38 @@ TEST_CASE("tile_source: many threads gather concurrently") {
         }
     }
     CHECK(std::ranges::count(right, 1) == static_cast<std::ptrdiff_t>(cut.size()));
+}
+
+TEST_CASE("tile_source: a loader that drops short batches keeps tiles with clipped halos") {
+    auto const left = [](tile_options<1> how, bool joined) {
+        tiles<1> const           cut{how};
+        auto const               volume = volumes::counted(cut.volume());
+        tile_source const        source{cut, volume};
+        std::vector<std::size_t> seen;
+        auto const               collect = [&](auto batches) {
+            CHECK(batches.batches().has_value());
+            for (auto& b : batches) {
+                CHECK(b.size() == source.batch_bytes(b.source_index() % cut.size()));
+                seen.push_back(b.source_index());
+            }
+            CHECK(batches.statistics().left_out == 0);
+        };
+        loader_options const drop{.last = last_batch::drop};
+        if (joined) {
+            collect(loader{concat{std::vector{source, source}}, host_platform::stream{}, drop});
+        } else {
+            collect(loader{source, host_platform::stream{}, drop});
+        }
+        return seen;
+    };
+    using indices = std::vector<std::size_t>;
+    // Both tiles have a clipped halo: no batch has the largest size.
+    CHECK(left({.extent = {8}, .tile = {4}, .halo = {1}}, false) == indices{0, 1});
+    for (boundary const outside : {boundary::clip, boundary::mirror}) {
+        tile_options<1> const how{.extent = {10}, .tile = {4}, .halo = {1}, .outside = outside};
+        CHECK(left(how, false) == indices{0, 1}); // the last tile is cut by the end of the volume
+        CHECK(left(how, true) == indices{0, 1, 3, 4});
+    }
 }
 
 } // namespace tile_source_tests

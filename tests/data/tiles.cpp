@@ -126,6 +126,19 @@ TEST_CASE("tiles: a tile larger than the volume is the volume with its halo") {
     CHECK(tiles<1>{{.extent = {5}, .tile = {most}, .halo = {1}}}.size() == 1);
 }
 
+TEST_CASE("tiles: a tile is short if the end of the volume cuts it, with any border") {
+    for (boundary const outside : {boundary::clip, boundary::mirror}) {
+        tiles<2> const cut{{.extent = {4, 5}, .tile = {2, 2}, .halo = {1, 1}, .outside = outside}};
+        std::vector<std::size_t> cut_by_end;
+        for (std::size_t i = 0; i < cut.size(); ++i) {
+            if (cut.is_short(i)) { cut_by_end.push_back(i); }
+        }
+        CHECK(cut_by_end == std::vector<std::size_t>{2, 5});
+    }
+    tiles<2> const one{{.extent = {2, 4}, .tile = {3, 4}}};
+    CHECK_FALSE(one.is_short(0)); // no tile is larger
+}
+
 TEST_CASE("tiles: an empty volume has no tiles") {
     tiles<3> const cut{{.extent = {5, 0, 7}, .tile = {2, 2, 2}}};
     CHECK(cut.size() == 0);

@@ -85,6 +85,14 @@ public:
         auto const [source, at] = (*this)[index];
         return sources_[source].batch_bytes(at);
     }
+    /// Returns `is_short(i)` of the source that has batch `index` as its batch i. `index` must be
+    /// less than `size()`.
+    [[nodiscard]] bool is_short(std::size_t index) const
+        requires requires(Source const& s) { s.is_short(index); }
+    {
+        auto const [source, at] = (*this)[index];
+        return sources_[source].is_short(at);
+    }
 
     /// Fills `to` with batch `index`: calls `fill` of the one of the concatenated sources that has
     /// this batch, with the index of the batch in that source. Returns the result of that call, or

@@ -55,6 +55,9 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
+    /// Returns true if the end of the volume cuts tile `index`: a loader with `last_batch::drop`
+    /// leaves out these tiles only, and no tile whose halo is clipped.
+    [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`, if

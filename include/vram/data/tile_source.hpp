@@ -59,6 +59,9 @@ public:
     /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
     /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
+    /// Returns true if the end of the volume cuts tile `index`: a loader with `last_batch::drop`
+    /// leaves out these tiles only, and no tile whose halo is clipped.
+    [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
     /// Returns the object that, for each tile, lists the copies between the volume and a block with
     /// the tile and its halo.

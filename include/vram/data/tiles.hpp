@@ -134,6 +134,19 @@ public:
         return box;
     }
 
+    /// Returns true if the end of the volume cuts tile `index`, which then has fewer elements than
+    /// other tiles, not counting halos. A tile is not short because its halo is clipped, and the
+    /// only tile of a dimension is not short in that dimension. `index` must be less than `size()`.
+    [[nodiscard]] bool is_short(std::size_t index) const {
+        box_type const box = (*this)[index];
+        for (std::size_t d = 0; d < Rank; ++d) {
+            if (box.inner[d] < detail::smaller_of(options_.tile[d], options_.extent[d])) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /// Returns the index of the tile that contains the element at `place`, which must be inside the
     /// volume.
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {

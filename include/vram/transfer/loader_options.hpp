@@ -14,7 +14,8 @@ namespace vram {
 
 /// Selects the treatment of a short batch: one with fewer bytes than a full batch. A full batch has
 /// `loader_options::batch_bytes` bytes, or as many as the source's `batch_bytes()` if the source
-/// has this function and the number is smaller.
+/// has this function and the number is smaller. If the source has a function `is_short(index)`, as
+/// sources of tiles have, its result decides instead which batches `drop` leaves out.
 enum class last_batch {
     keep, ///< the loop gets the short batch, with the size that the source returned
     drop, ///< the short batch is left out; the loop gets the next batch instead

@@ -22,6 +22,10 @@ struct source_of_sizes {
 struct measured : source_of_sizes {
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return sizes[index]; }
 };
+/// A source that decides which batches are short: those with an odd number of bytes.
+struct deciding : measured {
+    [[nodiscard]] bool is_short(std::size_t index) const { return sizes[index] % 2 != 0; }
+};
 struct endless {
     std::size_t operator()(std::span<std::byte>, std::size_t) const { return 8; }
 };
@@ -56,6 +60,7 @@ struct plan {
 };
 } // namespace planning
 using planning::source_of_sizes;
+using planning::deciding;
 using planning::endless;
 using planning::measured;
 using planning::plan;
@@ -96,6 +101,20 @@ TEST_CASE("batch_plan: short batches of known sizes are left out in advance") {
     CHECK_FALSE(padded.now.pads(0));
     CHECK(padded.now.pads(1));
     CHECK(padded.now.padded(3) == 8);
+}
+
+TEST_CASE("batch_plan: a source with is_short() decides which batches are left out") {
+    plan all{deciding{{{{6, 3, 8, 4, 7}}}}, {.last = last_batch::drop}};
+    CHECK(all.order() == order{0, 2, 3});
+    CHECK(all.now.batches() == 3);
+    using verdict = batch_plan<deciding>::verdict;
+    CHECK(all.now.judge(4, false) == verdict::batch);
+    CHECK_THROWS_AS((void)all.now.judge(0, false), loader_error);
+    plan shards{deciding{{{{6, 3, 8, 4, 7}}}}, {.last = last_batch::drop, .shard = 1, .shards = 2}};
+    CHECK(shards.order() == order{2});
+    plan padded{deciding{{{{4, 8}}}}, {.last = last_batch::pad}};
+    CHECK(padded.now.pads(0)); // a complete batch with fewer bytes is padded as well
+    CHECK(padded.order() == order{0, 1});
 }
 
 TEST_CASE("batch_plan: a short last batch of unknown size is produced once, if shards share it") {

@@ -96,6 +96,8 @@ public:
             if (total_ == unknown || stopping) { return verdict::end; }
             throw ends_early();
         }
+        // A source with `is_short(index)` has decided before: no short batch was requested.
+        if constexpr (source_type::decides) { return verdict::batch; }
         if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
         if (total_ == unknown || !exact()) { return verdict::left_out; }
         if (stopping) { return verdict::end; }
@@ -136,7 +138,7 @@ private:
         if constexpr (source_type::measured) {
             std::vector<std::size_t> full;
             for (std::size_t i = 0; i < total_; ++i) {
-                if (source_.bytes_of(i) >= full_) { full.push_back(i); }
+                if (!source_.is_short(i, full_)) { full.push_back(i); }
             }
             std::size_t const n = full.size();
             if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }

@@ -107,6 +107,13 @@ concept measured_source = counted_source<S> && requires(S const& s, std::size_t 
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
+/// A `measured_source` that decides with `is_short(index)` which batches are short, because batches
+/// with few bytes can be complete, such as tiles with clipped halos.
+template <class S>
+concept deciding_source = measured_source<S> && requires(S const& s, std::size_t index) {
+    { s.is_short(index) } -> std::same_as<bool>;
+};
+
 /// The type of the object that is called: `Source` without a reference, or, for a
 /// `std::ref(source)`, the type of `source`, which a loader then uses without owning it.
 template <class Source>
@@ -143,6 +150,8 @@ public:
     /// True if the source has `size()` and `batch_bytes(index)`: the size of each batch is known
     /// before it is filled.
     static constexpr bool measured = measured_source<itself>;
+    /// True if the source is measured and has `is_short(index)`.
+    static constexpr bool decides = deciding_source<itself>;
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
@@ -208,6 +217,18 @@ public:
         requires measured
     {
         return source().batch_bytes(index);
+    }
+
+    /// Returns true if batch `index`, which must be less than `size()`, is short: the source's
+    /// `is_short(index)` or, if it has no such function, whether the bytes are fewer than `full`.
+    [[nodiscard]] bool is_short(std::size_t index, [[maybe_unused]] std::size_t full) const
+        requires measured
+    {
+        if constexpr (decides) {
+            return source().is_short(index);
+        } else {
+            return bytes_of(index) < full;
+        }
     }
 
     /// Calls the source's `restart()`, if it has one. A range begins again at its first element.
