@@ -10,8 +10,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdint> // uint64_t
-#include <vector>  // vector
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <optional> // optional
+#include <utility>  // in_place
+#include <vector>   // vector
 
 namespace torch_tests {
 
@@ -231,6 +234,50 @@ TEST_CASE("torch: forget_captures waits for the last launch, also on a stream of
         }
         for (auto const& r : node.reports()) { MESSAGE(r.text()); }
         CHECK(node.reports().empty());
+    }
+}
+
+/// A graph that a stream of device 1 captures reads a block of device 0, which is freed during the
+/// capture. `end(memory)` ends the use of the graph while its last launch still runs. Returns the
+/// reports of the simulated device. If `both` is true, device 1 has a stack too.
+template <class End>
+std::size_t reports_of_far_graph(bool both, End const& end) {
+    sim_node node{{.devices = 2, .peer_access = true, .on_report = sim_on_report::collect}};
+    {
+        sim_device const         d{0}, far{1};
+        sim_stream const         s{d}, other{far}, launches{far};
+        std::optional<allocator> memory{std::in_place, make_graph_stack};
+        void* const              block = memory->allocate(d, s, bytes);
+        if (both) { memory->deallocate(far, other, memory->allocate(far, other, bytes), bytes); }
+        follow(launches, s);
+        memory->record_stream(block, other);
+        sim_graph::begin(other);
+        sim_launch(other,
+                   {.name = "read", .reads = {{block, bytes}}, .duration = sim_time{90'000}});
+        memory->deallocate(d, s, block, bytes);
+        sim_graph const graph = sim_graph::end(other);
+        graph.launch(launches);
+        end(memory);
+        CHECK(node.now() >= sim_time{90'000});
+    }
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    return node.reports().size();
+}
+
+TEST_CASE("torch: the destructor waits for the streams of all devices before it frees a block") {
+    for (bool const both : {true, false}) {
+        CAPTURE(both);
+        CHECK(reports_of_far_graph(both, [](auto& memory) { memory.reset(); }) == 0);
+    }
+}
+
+TEST_CASE("torch: forget_captures waits for launches on other devices than that of a block") {
+    for (bool const both : {true, false}) {
+        CAPTURE(both);
+        CHECK(reports_of_far_graph(both, [](auto& memory) {
+                  memory->forget_captures();
+                  (void)memory->trim();
+              }) == 0);
     }
 }
 

@@ -72,14 +72,15 @@ public:
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// For each device: waits for it, frees the blocks kept for graphs, and destroys the stack.
+    /// Waits for the devices of all stacks, and for those of the streams of blocks kept for graphs.
+    /// Then frees these blocks, and destroys the stacks.
     ~torch_allocator() {
+        try {
+            for (device const d : devices()) { synchronize(d); }
+        } catch (...) { detail::report_failed_call("waiting for the devices"); }
         for (auto& each : parts_) {
             part* const it = each.load();
             if (it == nullptr) { continue; }
-            try {
-                platform::synchronize(it->where);
-            } catch (...) { detail::report_failed_call("waiting for a device"); }
             for (late_free const& late : it->kept) {
                 it->stack->deallocate(late.on, late.p, late.bytes);
             }
@@ -98,9 +99,10 @@ public:
         try {
             typename platform::device_guard const on{d};
             part&                                 here = of(d);
-            late_free                             late{p, bytes, s, recorded_on(p)};
+            late_free                             late{p, bytes, s, recorded_on(p), {}};
             if (late.others.empty()) { return here.stack->deallocate(s, p, bytes); }
             if (free_now(here, late)) { return; }
+            note_devices(late);
             std::list<late_free> kept;
             kept.push_back(std::move(late));
             keep(here, kept);
@@ -132,10 +134,11 @@ public:
         return total;
     }
     /// Frees the blocks that PyTorch freed during graph captures. The caller launches none of these
-    /// graphs again. The host first waits for the devices, as the last launch may still be running.
+    /// graphs again. The host first waits for the devices of all stacks, and for those of the
+    /// streams of the blocks, as the last launch may still be running.
     void forget_captures() {
+        for (device const d : devices()) { detail::await_device<platform>(d); }
         for_each_part([](part& here) {
-            detail::await_device<platform>(here.where);
             free_kept(here);
             if constexpr (forgetting_resource<R>) { here.stack->forget_captures(); }
         });
@@ -156,6 +159,8 @@ private:
         std::size_t       bytes = 0;
         stream            on{};
         std::vector<user> others;
+        /// Devices of these streams, stored when the block is kept for graphs.
+        std::vector<device> devices;
     };
     /// The resource for the memory of one device, with its lock.
     struct part {
@@ -177,6 +182,34 @@ private:
             typename platform::device_guard const on{it->where};
             f(*it);
         }
+    }
+    static void add(std::vector<device>& to, device d) {
+        if (std::find(to.begin(), to.end(), d) == to.end()) { to.push_back(d); }
+    }
+    static void note_devices(late_free& late) {
+        add(late.devices, platform::device_of(late.on));
+        for (user const& other : late.others) {
+            typename platform::device_guard const on{other.where};
+            add(late.devices, platform::device_of(other.on));
+        }
+    }
+    /// Returns the devices that may use memory of the stacks: those of the stacks, and those of the
+    /// streams of blocks kept for graphs.
+    [[nodiscard]] std::vector<device> devices() {
+        std::vector<device> all;
+        for_each_part([&](part& here) {
+            add(all, here.where);
+            std::lock_guard const lock{here.mutex};
+            for (late_free const& late : here.kept) {
+                for (device const d : late.devices) { add(all, d); }
+            }
+        });
+        return all;
+    }
+    static void synchronize(device d) noexcept {
+        try {
+            platform::synchronize(d);
+        } catch (...) { detail::report_failed_call("waiting for a device"); }
     }
     [[nodiscard]] part& of(device d) {
         std::size_t const index = number_of(d);
