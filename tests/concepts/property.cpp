@@ -15,6 +15,7 @@ struct not_device_accessible {};
 template <class T>
 struct of {};
 } // namespace another::library::v4
+struct W_in_no_namespace {};
 
 namespace {
 struct pinned {
@@ -35,6 +36,13 @@ TEST_CASE("property: another library's property with the same name is the same p
     static_assert(!same_property<lib::device_accessible, host_accessible>);
     static_assert(has_property<pinned, lib::host_accessible>);
     static_assert(!has_property<device_only, lib::host_accessible>);
+}
+
+TEST_CASE("property: a type that is not in a namespace is found by its name") {
+    static_assert(detail::is_named<W_in_no_namespace>("W_in_no_namespace"));
+    static_assert(!detail::is_named<W_in_no_namespace>("_in_no_namespace"));
+    static_assert(!detail::is_named<W_in_no_namespace>("W_in_no_namespace_too"));
+    static_assert(detail::is_named<int>("int"));
 }
 
 TEST_CASE("property: names that are only similar are different properties") {

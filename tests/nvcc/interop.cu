@@ -12,6 +12,9 @@
 
 #include <cub/device/device_reduce.cuh> // DeviceReduce
 #include <cuda/stream_ref>              // stream_ref
+#include <cuda_bf16.h>                  // __nv_bfloat16
+#include <cuda_fp16.h>                  // __half
+#include <cuda_fp8.h>                   // __nv_fp8_e4m3, __nv_fp8_e5m2
 #include <thrust/device_vector.h>       // device_vector
 #include <thrust/execution_policy.h>    // par
 #include <thrust/reduce.h>              // reduce
@@ -33,6 +36,10 @@ template class vram::mr<foreign_ref>;
 template class vram::mr_view<device_pool>;
 template class vram::thrust_allocator<float>;
 template class vram::dlpack<cuda_platform>;
+static_assert(detail::dlpack_type_of<__half> == detail::dlpack_type{2, 16, 1});
+static_assert(detail::dlpack_type_of<__nv_bfloat16> == detail::dlpack_type{4, 16, 1});
+static_assert(detail::dlpack_type_of<__nv_fp8_e4m3> == detail::dlpack_type{10, 8, 1});
+static_assert(detail::dlpack_type_of<__nv_fp8_e5m2> == detail::dlpack_type{12, 8, 1});
 template class vram::torch_allocator<device_pool>;
 
 TEST_CASE("nvcc: CCCL uses a device_pool, and a device_pool uses CCCL's resource") {

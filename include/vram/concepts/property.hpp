@@ -19,7 +19,7 @@ struct host_accessible {};
 
 namespace detail {
 
-/// Returns true if type `W` is in a namespace and its name there is `word`. The comparison of names
+/// Returns true if the name of type `W`, without its namespaces, is `word`. The comparison of names
 /// lets a vram resource provide `::cuda::mr::device_accessible` without including libcu++.
 template <class W, std::size_t Size>
 consteval bool is_named(char const (&word)[Size]) {
@@ -33,8 +33,8 @@ consteval bool is_named(char const (&word)[Size]) {
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
         ++at;
     }
-    // The start of the name of `W` without its namespaces, which is behind the last "::". The
-    // name of a type in the global namespace is not found, and equals no word.
+    if (*at != '\0') { at += at[1] == '=' ? 2 : 4; } // behind "W=" or "W = "
+    // The start of the name of `W` without its namespaces, which is behind the last "::".
     char const* last = at;
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
         // The text is the name of type `W`. A `<` means that `W` is a template specialization, so
@@ -50,7 +50,7 @@ consteval bool is_named(char const (&word)[Size]) {
 } // namespace detail
 
 /// `device_accessible` or `host_accessible`, of vram or of another library: a type with one of
-/// these names in any namespace except the global one.
+/// these names in any namespace, or in none.
 template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
