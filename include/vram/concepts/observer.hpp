@@ -82,9 +82,11 @@ struct memory_event {
 /// returns memory of captured graphs.
 ///
 /// A resource over two upstreams with observers (`fallback`, `segregated`) notifies both, but an
-/// object only once, even if both upstreams refer to it. An observer whose copies share their state
-/// has a function `bool shares_with(O const& other) const noexcept`, which returns true for a copy:
-/// only one of the copies is then notified.
+/// object only once, even if both upstreams refer to it, one of them perhaps by a base type: then
+/// `observe` of the first upstream's type is called. An object that is given by two of its base
+/// types counts as two observers. An observer whose copies share their state has a function
+/// `bool shares_with(O const& other) const noexcept`, which returns true for a copy: only one of
+/// the copies is then notified.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;

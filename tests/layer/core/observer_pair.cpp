@@ -37,6 +37,17 @@ struct chooser {
     bool               operator==(chooser const&) const = default; // equal, but not one observer
 };
 
+/// Two types from which `derived_counter` derives: neither has the address of the object's other.
+struct first_base {
+    std::size_t events = 0;
+
+    void observe(event const&) noexcept { ++events; }
+};
+struct second_base : first_base {};
+struct derived_counter : sharer, second_base {
+    using second_base::observe;
+};
+
 template <bool Filters, class First, class Second>
 auto pair_of(First&& first, Second&& second) {
     return observer_pair<First, Second, Filters>{std::forward<First>(first),
@@ -59,6 +70,21 @@ TEST_CASE("observer_pair: of copies that share their state one is notified") {
     sharer a{1}, b{2}, c{1}, d{2};
     pair_of<true>(pair_of<true>(a, b), pair_of<true>(c, d)).observe(event{});
     CHECK((a.events == 1 && b.events == 1 && c.events == 0 && d.events == 0));
+}
+
+TEST_CASE("observer_pair: an object is notified once if it is also given by a base type") {
+    derived_counter one;
+    second_base&    base = one;
+    CHECK(static_cast<void*>(&base) != static_cast<void*>(&one));
+    pair_of<true>(one, base).observe(event{});
+    CHECK(one.second_base::events == 1);
+    pair_of<true>(base, one).observe(event{});
+    CHECK(one.second_base::events == 2);
+    pair_of<true>(pair_of<true>(static_cast<first_base&>(one), base), one).observe(event{});
+    CHECK(one.second_base::events == 3);
+    second_base other;
+    pair_of<true>(other, one).observe(event{});
+    CHECK((other.events == 1 && one.second_base::events == 4));
 }
 
 TEST_CASE("observer_pair: it skips what all its observers skip") {

@@ -7,7 +7,7 @@
 #include <vram/concepts/observer.hpp> // memory_event_kind, skipping_observer
 
 #include <memory>      // addressof
-#include <type_traits> // is_same_v, remove_reference_t
+#include <type_traits> // is_same_v, is_convertible_v, remove_reference_t
 #include <utility>
 
 namespace vram {
@@ -21,12 +21,14 @@ inline constexpr bool is_observer_pair = false;
 template <class First, class Second, bool Filters>
 inline constexpr bool is_observer_pair<observer_pair<First, Second, Filters>> = true;
 
-/// Notifies the observers of two upstreams. An observer that both upstreams share is notified once.
+/// Notifies the observers of two upstreams. An observer that both upstreams share is notified once,
+/// by the type that the first of them has.
 ///
 /// `First` and `Second` are references to observers, or a nested `observer_pair`. If `Filters` is
 /// true, an observer is not notified of events that it skips.
 ///
-/// Cost      Comparisons of addresses; none if the observers have different types.
+/// Cost      Comparisons of addresses; none if the observers have different types, of which none
+///           derives from the other.
 template <class First, class Second, bool Filters>
 class observer_pair {
 public:
@@ -70,7 +72,13 @@ private:
         if constexpr (is_observer_pair<Among>) {
             return includes(among.first_, o) || includes(among.second_, o);
         } else if constexpr (!std::is_same_v<Among, O>) {
-            return false;
+            // The same object may be given by its own type and by a type from which it derives.
+            if constexpr (std::is_convertible_v<O const*, Among const*> ||
+                          std::is_convertible_v<Among const*, O const*>) {
+                return std::addressof(among) == std::addressof(o);
+            } else {
+                return false;
+            }
         } else if constexpr (requires(Among const& a) { a.shares_with(o); }) {
             return among.shares_with(o);
         } else {
