@@ -3,8 +3,11 @@
 
 #include <vram/base/core/thread_number.hpp>
 
+#include "../../doubles/bombing.hpp"
+
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -64,6 +67,44 @@ TEST_CASE("event_ring: numbers of many threads, also beyond those that are uniqu
     for (unsigned number = 0; number != 1200; ++number) { append_to(ring, number, number); }
     CHECK(ring.appended() == 1200);
     CHECK(firsts(ring).size() + ring.overwritten() == 1200);
+}
+
+TEST_CASE("event_ring: of any number of threads, the last records stay") {
+    for (unsigned const threads : {64U, 65U, 80U, 200U, 1100U}) {
+        CAPTURE(threads);
+        event_ring    ring{32, 2};
+        std::uint64_t next = 1;
+        for (unsigned number = 0; number != threads; ++number) { append_to(ring, next++, number); }
+        for (int i = 0; i != 100; ++i) { append_to(ring, next++, threads - 1); }
+        auto const all = firsts(ring);
+        for (std::uint64_t n = next - 32; n != next; ++n) {
+            CHECK(std::ranges::count(all, n) == 1);
+        }
+        CHECK(ring.appended() == next - 1);
+        CHECK(all.size() + ring.overwritten() == next - 1);
+        CHECK(ring.horizon() < next - 32);
+        CHECK(std::ranges::count(all, 1) == 1); // that of an idle thread
+    }
+}
+
+TEST_CASE("event_ring: without host memory for more pages, the last records stay") {
+    event_ring ring{1024, 2}; // pages of 64 records
+    append_to(ring, 1, 3);
+    for (std::uint64_t n = 2; n != 1000; ++n) {
+        doubles::bombing const armed{1};
+        append_to(ring, n, 3);
+    }
+    doubles::bombing armed{1};
+    append_to(ring, 1000, 4); // no page has memory for it
+    CHECK(armed.defuse());
+    auto const all = firsts(ring);
+    CHECK(std::ranges::count(all, 999) == 1);
+    CHECK(std::ranges::count(all, 1000) == 0);
+    CHECK(ring.appended() == 1000);
+    CHECK(all.size() + ring.overwritten() == 1000);
+    CHECK(ring.horizon() + all.size() == 999);
+    append_to(ring, 1001, 4);
+    CHECK(std::ranges::count(firsts(ring), 1001) == 1);
 }
 
 TEST_CASE("event_ring: no record is torn while a thread writes") {

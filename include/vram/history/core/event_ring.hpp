@@ -18,11 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// Keeps at least the last `capacity` records of `width` words, if at most 64 threads append; later
-/// ones overwrite the oldest. The first word of a record is its time. The memory is divided into
-/// pages. Each thread fills a page; when it is full, the thread takes an unused one, or else the
-/// page that became full first. Thus the page of an idle thread keeps records that are older than
-/// overwritten ones (`horizon`).
+/// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
+/// The first word of a record is its time. The memory is divided into pages. Each thread fills a
+/// page; when it is full, the thread takes an unused one or, if there is none or no host memory for
+/// it, the page that became full first. Thus the page of an idle thread keeps records that are
+/// older than overwritten ones (`horizon`). There are more pages than threads that can have one, so
+/// a thread without a page always finds one, if there is host memory.
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
@@ -30,8 +31,8 @@ namespace detail {
 ///         to.store(1, bytes);
 ///     });
 ///
-/// Failure   `append` never throws: a record for which there is no host memory is counted as
-///           overwritten.
+/// Failure   `append` never throws. Without host memory fewer records than `capacity` are kept; one
+///           for which no page has memory is not stored, and counted as overwritten.
 /// Threads   Any thread may call any function. `read` takes no lock, and skips a page that is
 ///           overwritten at the same time.
 /// Cost      `append`: one store for each word. One call in 256, or more of them in a small ring,
@@ -44,7 +45,10 @@ public:
         : width_{width},
           page_records_{static_cast<std::uint32_t>(
               std::clamp(capacity / 16, std::size_t{8}, std::size_t{256}))},
-          pages_((capacity + page_records_ - 1) / page_records_ + 64) {}
+          // One page for each writer in `first_` and for `last_`, besides those of the records.
+          pages_((capacity + page_records_ - 1) / page_records_ + most_first + 1) {
+        add_unused(pages_.data(), pages_.size());
+    }
     event_ring(event_ring const&)            = delete;
     event_ring& operator=(event_ring const&) = delete;
 
@@ -86,9 +90,9 @@ public:
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
-        for (page const& each : pages_) {
+        for_each_page([&](page const& each) {
             word const* const from = each.words.load(std::memory_order_acquire);
-            if (from == nullptr) { continue; }
+            if (from == nullptr) { return; }
             std::uint64_t const lap   = each.lap.load(std::memory_order_acquire);
             std::uint32_t const count = page_records_ - each.left.load(std::memory_order_acquire);
             for (std::size_t i = 0; i != count * width_; ++i) {
@@ -97,9 +101,9 @@ public:
             // A writer that gets the page increments `lap` before it overwrites a word. So if `lap`
             // has not changed, all words of the copy are of one use of the page. Otherwise the copy
             // is discarded.
-            if (each.lap.load(std::memory_order_acquire) != lap) { continue; }
+            if (each.lap.load(std::memory_order_acquire) != lap) { return; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
-        }
+        });
     }
 
     /// Returns the time of the latest overwritten record, or 0 if none was overwritten. A caller
@@ -116,10 +120,10 @@ public:
     /// those for which there was no host memory.
     [[nodiscard]] std::uint64_t appended() const noexcept {
         std::uint64_t sum = overwritten();
-        for (page const& each : pages_) {
-            if (each.words.load(std::memory_order_acquire) == nullptr) { continue; }
+        for_each_page([&](page const& each) {
+            if (each.words.load(std::memory_order_acquire) == nullptr) { return; }
             sum += page_records_ - each.left.load(std::memory_order_relaxed);
-        }
+        });
         return sum;
     }
 
@@ -133,7 +137,8 @@ private:
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
         /// If this page is full: the page that became full next after it, or null. `next`
-        /// overwrites full pages in this order. Guarded by `turn_`.
+        /// overwrites full pages in this order. If it is unused: another unused page, or null.
+        /// Guarded by `turn_`.
         page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
@@ -145,6 +150,21 @@ private:
         page*         into = nullptr;
         std::uint32_t left = 0; ///< number of further records for which the page `into` has room
     };
+    /// The writers of 64 thread numbers, and one more page for each of them.
+    struct group {
+        writer writers[most_first];
+        page   pages[most_first];
+    };
+
+    template <class Visit>
+    void for_each_page(Visit const& visit) const {
+        for (page const& each : pages_) { visit(each); }
+        for (auto const& made : others_) {
+            if (group const* const g = made.load(std::memory_order_acquire)) {
+                for (page const& each : g->pages) { visit(each); }
+            }
+        }
+    }
 
     template <class Fill>
     [[gnu::always_inline]] void put(writer& w, Fill const& fill) noexcept {
@@ -157,29 +177,36 @@ private:
     }
     template <class Fill>
     [[gnu::noinline]] void put_by_other(unsigned number, Fill const& fill) noexcept {
-        if (number >= most_thread_numbers) { // shared by threads: they take turns with a lock
-            std::lock_guard const held{last_lock_};
-            return put(last_, fill);
+        if (number < most_thread_numbers) {
+            if (group* const own = others(number / most_first - 1)) {
+                return put(own->writers[number % most_first], fill);
+            }
         }
-        if (writer* const group = others(number / most_first - 1)) {
-            put(group[number % most_first], fill);
-        }
+        std::lock_guard const held{last_lock_}; // shared by threads: they take turns with a lock
+        put(last_, fill);
     }
-    /// Returns the write positions (`writer`) of 64 thread numbers: those from 64 * (`group` + 1)
-    /// on. Allocates them if there are none; returns null if there is no host memory.
-    [[gnu::noinline]] writer* others(unsigned group) noexcept {
-        if (writer* const made = others_[group].load(std::memory_order_acquire)) { return made; }
+    /// Returns the group of 64 thread numbers: those from 64 * (`index` + 1) on. Allocates it if
+    /// there is none; returns null if there is no host memory.
+    [[gnu::noinline]] group* others(unsigned index) noexcept {
+        if (group* const made = others_[index].load(std::memory_order_acquire)) { return made; }
         std::lock_guard const held{turn_};
-        if (owners_[group] == nullptr) {
-            owners_[group].reset(new (std::nothrow) writer[most_first]);
-            if (owners_[group] == nullptr) { overwritten_.fetch_add(1, std::memory_order_relaxed); }
-            others_[group].store(owners_[group].get(), std::memory_order_release);
+        if (owners_[index] == nullptr) {
+            owners_[index].reset(new (std::nothrow) group);
+            if (owners_[index] == nullptr) { return nullptr; }
+            add_unused(owners_[index]->pages, most_first);
+            others_[index].store(owners_[index].get(), std::memory_order_release);
         }
-        return owners_[group].get();
+        return owners_[index].get();
+    }
+    void add_unused(page* first, std::size_t count) noexcept {
+        while (count-- > 0) {
+            first[count].later = unused_;
+            unused_            = &first[count];
+        }
     }
 
-    /// Gives the writer `w` an unused page, or, if all are used, the page that became full first.
-    /// Returns false if there is no host memory for an unused page, or no page is full.
+    /// Gives the writer `w` an unused page or, if there is none or no host memory for it, the page
+    /// that became full first. Returns false if no page is full either.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
         if (w.into != nullptr) {
@@ -187,13 +214,14 @@ private:
             newest_                                         = w.into;
             w.into                                          = nullptr;
         }
-        page* const taken = used_ != pages_.size() ? unused() : oldest_;
+        page* const fresh = take_unused();
+        page* const taken = fresh != nullptr ? fresh : oldest_;
         if (taken == nullptr) {
             overwritten_.fetch_add(1, std::memory_order_relaxed);
             return false;
         }
         page& found = *taken;
-        if (taken == oldest_) {
+        if (fresh == nullptr) {
             oldest_     = found.later;
             found.later = nullptr;
             overwritten_.fetch_add(page_records_, std::memory_order_relaxed);
@@ -211,21 +239,23 @@ private:
         w.left = page_records_;
         return true;
     }
-    /// Allocates the memory of the next unused page and returns the page, or null if there is no
-    /// host memory. The caller has checked that a page is unused.
-    page* unused() noexcept {
-        page& found = pages_[used_];
-        found.owner.reset(new (std::nothrow) word[width_ * page_records_]);
-        if (found.owner == nullptr) { return nullptr; }
-        ++used_;
-        return &found;
+    /// Allocates the memory of an unused page and returns the page, or null if there is no unused
+    /// page or no host memory.
+    page* take_unused() noexcept {
+        page* const found = unused_;
+        if (found == nullptr) { return nullptr; }
+        found->owner.reset(new (std::nothrow) word[width_ * page_records_]);
+        if (found->owner == nullptr) { return nullptr; }
+        unused_      = found->later;
+        found->later = nullptr;
+        return found;
     }
 
     std::size_t                width_;
     std::uint32_t              page_records_;
     std::vector<page>          pages_;
     std::mutex                 turn_;
-    std::size_t                used_   = 0;       ///< number of pages in use; guarded by `turn_`
+    page*                      unused_ = nullptr; ///< first unused page; guarded by `turn_`
     page*                      oldest_ = nullptr; ///< page to overwrite next; guarded by `turn_`
     page*                      newest_ = nullptr; ///< newest full page; guarded by `turn_`
     std::atomic<std::uint64_t> horizon_{0};
@@ -233,11 +263,11 @@ private:
     writer                     first_[most_first];
     /// Write positions of the threads with numbers from `most_first` on, in groups of 64 numbers. A
     /// group is allocated when it is first used.
-    std::atomic<writer*>      others_[most_thread_numbers / most_first - 1]{};
-    std::unique_ptr<writer[]> owners_[most_thread_numbers / most_first - 1];
-    std::mutex                last_lock_;
-    /// Write position that all threads with numbers from `most_thread_numbers` on share; guarded by
-    /// `last_lock_`.
+    std::atomic<group*>    others_[most_thread_numbers / most_first - 1]{};
+    std::unique_ptr<group> owners_[most_thread_numbers / most_first - 1];
+    std::mutex             last_lock_;
+    /// Write position that all threads with numbers from `most_thread_numbers` on share, and those
+    /// whose group has no host memory; guarded by `last_lock_`.
     writer last_;
 };
 
