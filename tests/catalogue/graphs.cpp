@@ -504,4 +504,28 @@ PAIR(reset_event_of_a_capture, refused(sim_status::captured_event),
     static_cast<void>(sim_graph::end(s));
 }
 
+PAIR(pageable_source_of_a_copy_node, race,
+     "A copy in a graph reads its pageable source when it runs; cudaGraphLaunch does not wait") {
+    block const      p, q{kind::pageable};
+    sim_stream const s;
+    sim_graph::begin(s);
+    copies(s, p, q);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_writes(q));
+}
+
+PAIR(pageable_destination_of_a_copy_node, race,
+     "A copy in a graph to pageable memory is complete when the launch is complete") {
+    block const      p, q{kind::pageable};
+    sim_stream const s;
+    sim_graph::begin(s);
+    copies(s, q, p);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_reads(q));
+}
+
 } // namespace catalogue::graphs

@@ -237,6 +237,60 @@ TEST_CASE("sim_graph: accesses are checked at each launch") {
     memory.deallocate_sync(p, 8);
 }
 
+TEST_CASE("sim_graph: pageable memory of a copy is in use until the launch is complete") {
+    sim_node          node{{.on_report = sim_on_report::collect}};
+    sim_stream        s, other;
+    sim_resource      memory;
+    void* const       p = memory.allocate_sync(1024);
+    std::vector<char> up(1024), down(1024);
+    sim_graph::begin(s);
+    sim_copy(s, p, up.data(), 512);
+    sim_copy(s, down.data(), p, 512);
+    sim_graph const graph = sim_graph::end(s);
+    sim_range const source{up.data(), 1024}, target{down.data(), 1024};
+    sim_touch(source, sim_access::write); // before the launch
+    graph.launch(s);
+    SUBCASE("writes of the source and reads of the destination must wait") {
+        sim_touch({up.data() + 512, 512}, sim_access::write); // the graph does not read it
+        sim_touch(source, sim_access::read);
+        CHECK(node.reports().empty());
+        sim_touch(source, sim_access::write);
+        sim_touch(target, sim_access::read);
+        std::vector<sim_report> const all = node.take_reports();
+        REQUIRE(all.size() == 2);
+        CHECK(all[0].kind == sim_mistake::race);
+        CHECK(all[0].bytes == 512);
+        CHECK(all[0].first.graph);
+        CHECK(all[1].kind == sim_mistake::race);
+    }
+    SUBCASE("a wait for the stream, an event or the device is an order") {
+        s.synchronize();
+        sim_touch(source, sim_access::write);
+        sim_touch(target, sim_access::read);
+        graph.launch(s); // again, on another stream
+        graph.launch(other);
+        sim_event e;
+        e.record(other);
+        e.synchronize();
+        sim_touch(source, sim_access::write);
+        sim_touch(target, sim_access::write);
+        graph.launch(s);
+        sim_device{}.synchronize();
+        sim_touch(source, sim_access::write);
+        sim_touch(target, sim_access::write);
+    }
+    SUBCASE("a copy outside a graph has read its source when the call returns") {
+        s.synchronize();
+        sim_copy(other, p, up.data(), 512);
+        sim_touch(source, sim_access::write);
+        sim_copy(other, down.data(), p, 512);
+        sim_touch(target, sim_access::write);
+    }
+    CHECK(node.reports().empty());
+    sim_device{}.synchronize();
+    memory.deallocate_sync(p, 1024);
+}
+
 TEST_CASE("sim_graph: a capture belongs to its thread even if the thread uses other nodes") {
     sim_node   node{traced()};
     sim_stream s;

@@ -71,8 +71,8 @@ public:
         }
         sim_block* const block = place(step, range, copy, peers);
         // Not recorded: a copy outside a graph has read its pageable source when its call returns.
-        if (block == &pageable_ && copy && !page_tables_ && access == sim_access::read) { return; }
-        if (block == nullptr) { return; }
+        bool const staged = copy && !step.graph && !page_tables_ && access == sim_access::read;
+        if (block == nullptr || (block == &pageable_ && staged)) { return; }
         if (block->parts != nullptr) {
             touch_parts(*block, *block->parts, step, clock, range, access);
         } else {
@@ -199,7 +199,7 @@ private:
         return sim_event_of::kind::atomic;
     }
     /// Starts to record accesses to pageable memory. Called if devices use the host's page tables,
-    /// or if a host function declares such an access.
+    /// or at the first such access by a host function or by a copy in a graph.
     void track_pageable() {
         if (pageable_.bytes != 0) { return; }
         pageable_.history = {unsatisfiable, {}};
@@ -325,7 +325,7 @@ private:
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
             bool const by_host = step.host || step.host_function;
-            if (step.host_function && on_.races) { track_pageable(); }
+            if ((step.host_function || (copy && step.graph)) && on_.races) { track_pageable(); }
             if (page_tables_ || (pageable_.bytes != 0 && (by_host || copy))) { return &pageable_; }
             if (by_host || copy) {
                 ++unchecked.pageable;
