@@ -3,6 +3,7 @@
 
 #include <vram/sim/sim.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace catalogue::values {
@@ -105,6 +106,14 @@ PAIR(value_in_pageable_memory, refused(sim_status::invalid_value),
     std::uint32_t    pageable = 0;
     sim_stream const s;
     MISTAKE(sim_write_value(s, right ? w.value() : &pageable, 1));
+}
+
+PAIR(value_of_a_misaligned_word, refused(sim_status::invalid_value),
+     "The word of cuStreamWaitValue32 has 4 bytes and is aligned to 4 bytes") {
+    word const  w;
+    auto* const odd =
+        reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(w.memory.data()) + 2);
+    MISTAKE(sim_set_value(right ? w.value() : odd, 1));
 }
 
 PAIR(plain_write_of_the_word, race,

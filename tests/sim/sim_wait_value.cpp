@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp" // status_of
+
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -257,6 +259,9 @@ TEST_CASE("sim_wait_value: pageable and misaligned words are refused") {
     CHECK_THROWS_AS(sim_set_value(&local, 1), sim_error);
     auto* const odd = reinterpret_cast<std::uint32_t*>(reinterpret_cast<char*>(t.flag) + 2);
     CHECK_THROWS_AS(sim_write_value(t.a, odd, 1), sim_error);
+    CHECK(doubles::status_of([&] { sim_wait_value(t.a, odd, 1); }) == sim_status::invalid_value);
+    CHECK(doubles::status_of([&] { sim_set_value(odd, 1); }) == sim_status::invalid_value);
+    CHECK(*t.flag == 0);
     CHECK_FALSE(sim_platform::mark(t.a, &local, 1));
     CHECK(sim_platform::mark(t.a, t.flag, 9));
     t.a.synchronize();

@@ -134,17 +134,19 @@ sim_read_value(std::uint32_t const* where,
 ///     sim_wait_value(stream, flag, 1); // the work after it starts
 ///     sim_set_value(flag, 1);          // now
 ///
-/// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory.
+/// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Threads   Any thread may call it.
 inline void sim_set_value(std::uint32_t* where, std::uint32_t value,
                           std::source_location from = std::source_location::current()) {
     detail::sim_machine& m = sim_node::current().machine();
     detail::sim_call     call{m, sim_call_kind::other, 0, from};
-    if (!detail::streams_reach(m, where)) { throw sim_error{sim_status::invalid_value, from}; }
+    auto const           at = reinterpret_cast<std::uintptr_t>(where);
+    if (at % sizeof *where != 0 || !detail::streams_reach(m, where)) {
+        throw sim_error{sim_status::invalid_value, from};
+    }
     sim_event_of const step = call.host_step("set value");
     m.checker.touch(step, call.host->vclock, {where, sizeof *where}, sim_access::atomic, false,
                     true);
-    auto const        at   = reinterpret_cast<std::uintptr_t>(where);
     detail::sim_word& word = m.words[at];
     word.queued.push_back({0, value, step.slot, step.count, call.host->vclock});
     m.written(word);
