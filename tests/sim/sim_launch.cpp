@@ -3,8 +3,13 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/bombing.hpp"
+#include "../doubles/collecting.hpp" // status_of
+
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -284,4 +289,50 @@ TEST_CASE("sim_collective: a rank that never comes is a deadlock; errors are thr
     t.s0.synchronize();
     REQUIRE(t.node.reports().size() == 1);
     CHECK(t.reports().front().text().find("waits for the other ranks") != std::string::npos);
+}
+
+TEST_CASE("sim_collective: a rank whose call was refused may queue the collective again") {
+    ranks_scene      t;
+    sim_stream const captured{sim_device{0}, {.blocking = true}};
+    auto const       legacy = sim_stream_view::legacy(sim_device{0});
+    sim_graph::begin(captured);
+    CHECK(doubles::status_of([&] { sim_collective(legacy, t.all, 0, {.name = "gather"}); }) ==
+          sim_status::capture_implicit);
+    CHECK_THROWS_AS((void)sim_graph::end(captured), sim_error);
+    sim_collective(legacy, t.all, 0, {.name = "sum"});
+    sim_collective(t.s1, t.all, 1, {.name = "sum", .duration = 7us});
+    t.node.machine().stuck_patience = 20ms;
+    t.s1.synchronize();
+    CHECK(t.node.now() == 7us);
+    CHECK(t.reports().empty());
+}
+
+TEST_CASE("sim_collective: a host allocation that fails leaves the ranks in step") {
+    bool more = true;
+    for (std::uint64_t nth = 1; more; ++nth) {
+        ranks_scene t;
+        t.node.machine().stuck_patience = 20ms;
+        more                            = false;
+        {
+            doubles::bombing const armed{nth};
+            auto const             queue = [&](sim_stream const& s, std::size_t rank, void* p) {
+                for (bool again = true; again;) {
+                    again = false;
+                    try {
+                        sim_collective(s, t.all, rank,
+                                                   {.name = "sum", .writes = {{p, 1024}}, .duration = 5us});
+                    } catch (std::bad_alloc const&) { again = more = true; }
+                }
+            };
+            queue(t.s0, 0, t.x);
+            queue(t.s1, 1, t.y);
+        }
+        CHECK(t.all.state().by_rank[0].size() == 1);
+        CHECK(t.all.state().by_rank[1].size() == 1);
+        sim_launch(t.s0, {.writes = {{t.x, 1024}}, .duration = 1us});
+        t.s0.synchronize();
+        CHECK(t.node.now() == 6us);
+        CHECK(t.reports().empty());
+        REQUIRE(nth < 200);
+    }
 }

@@ -12,9 +12,10 @@
 #include <cstddef>
 #include <functional>      // function
 #include <memory>          // make_shared, shared_ptr
+#include <new>             // bad_alloc
 #include <source_location> // source_location
 #include <span>            // span
-#include <string_view>     // string_view
+#include <string>          // string
 #include <type_traits>     // is_void_v
 #include <utility>
 #include <vector> // vector
@@ -162,7 +163,8 @@ private:
 /// Ranks that queue collectives of one communicator in different orders, or of two communicators so
 /// that they wait for each other, are a `deadlock` report. The simulation then continues.
 ///
-/// Failure   Throws `sim_error`, with `invalid_value` if there is no such rank.
+/// Failure   Throws `std::bad_alloc` or `sim_error`, with `invalid_value` if there is no such rank.
+///           The rank has then queued nothing, so the same call may be made again.
 /// Streams   The part runs in stream order. It cannot be captured: `sim_error{not_permitted}`.
 inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
                            std::size_t rank, sim_kernel const& work,
@@ -172,31 +174,25 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
     detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
     if (s.capture) { throw sim_error{sim_status::not_permitted, where}; }
-    detail::sim_meetings& all   = communicator.state();
-    std::size_t const     index = all.by_rank[rank].size();
-    all.by_rank[rank].push_back({work.name, where});
-    if (index == all.meetings.size()) {
-        all.meetings.push_back(std::make_shared<detail::sim_meeting>());
-        all.meetings.back()->ranks = communicator.ranks();
+    detail::sim_meetings& all     = communicator.state();
+    auto const            meeting = all.add(rank, {work.name, where});
+    try {
+        detail::sim_queue{call}.enqueue(s, {.name     = work.name,
+                                            .engine   = sim_engine::compute,
+                                            .device   = s.device,
+                                            .duration = work.duration,
+                                            .uses     = detail::declared_uses(work),
+                                            .where    = where,
+                                            .meeting  = meeting});
+    } catch (...) {
+        all.remove_last(rank);
+        throw;
     }
-    for (std::size_t other = 0; other < communicator.ranks(); ++other) {
-        auto const& theirs = all.by_rank[other];
-        if (theirs.size() <= index || std::string_view{theirs[index].name} == work.name) {
-            continue;
+    try {
+        if (std::string text = all.difference(rank); !text.empty()) {
+            s.machine->checker.report({.kind = sim_mistake::deadlock, .missing = std::move(text)});
         }
-        s.machine->checker.report(
-            {.kind    = sim_mistake::deadlock,
-             .missing = all.order_of(other) + "; " + all.order_of(rank) +
-                        "; the ranks must queue the same collectives in the same order"});
-        break;
-    }
-    detail::sim_queue{call}.enqueue(s, {.name     = work.name,
-                                        .engine   = sim_engine::compute,
-                                        .device   = s.device,
-                                        .duration = work.duration,
-                                        .uses     = detail::declared_uses(work),
-                                        .where    = where,
-                                        .meeting  = all.meetings[index]});
+    } catch (std::bad_alloc const&) { s.machine->checker.lose_order(); }
     call.throw_report();
 }
 

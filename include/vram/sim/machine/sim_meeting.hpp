@@ -12,6 +12,7 @@
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <string>          // string, to_string
+#include <string_view>     // string_view
 #include <vector>          // vector
 
 namespace vram {
@@ -50,6 +51,33 @@ struct sim_meetings {
         char const*          name;
         std::source_location where;
     };
+
+    /// Adds a collective of `rank`, and returns the operation that it is a part of. Throws
+    /// `std::bad_alloc`, and then has no effect. `remove_last` removes the collective again.
+    std::shared_ptr<sim_meeting> add(std::size_t rank, issued const& call) {
+        std::size_t const index = by_rank[rank].size();
+        if (index == meetings.size()) {
+            meetings.push_back(std::make_shared<sim_meeting>());
+            meetings.back()->ranks = by_rank.size();
+        }
+        by_rank[rank].push_back(call);
+        return meetings[index];
+    }
+    void remove_last(std::size_t rank) noexcept { by_rank[rank].pop_back(); }
+
+    /// Compares the last collective of `rank` with the parts of the same operation on other ranks.
+    /// If one has another name, returns a text with the order of both ranks, else an empty one.
+    [[nodiscard]] std::string difference(std::size_t rank) const {
+        std::size_t const      index = by_rank[rank].size() - 1;
+        std::string_view const name  = by_rank[rank][index].name;
+        for (std::size_t other = 0; other < by_rank.size(); ++other) {
+            auto const& theirs = by_rank[other];
+            if (theirs.size() <= index || theirs[index].name == name) { continue; }
+            return order_of(other) + "; " + order_of(rank) +
+                   "; the ranks must queue the same collectives in the same order";
+        }
+        return {};
+    }
 
     /// Returns the names of the collectives of `rank`, in order, at most the last eight.
     [[nodiscard]] std::string order_of(std::size_t rank) const {

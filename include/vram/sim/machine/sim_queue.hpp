@@ -239,7 +239,8 @@ private:
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
     /// vector clock, for threads that it notifies through a `sim_gate` (condition variable).
-    void inspect(sim_operation& op, place const& at, vector_clock& vclock, sim_stream_state& s) {
+    void inspect(sim_operation& op, place const& at, vector_clock& vclock,
+                 sim_stream_state& s) try {
         bool const mine = op.task.part == sim_part::program;
         if (op.task.uses.empty() && mine) { count_unchecked(op.task); }
         for (sim_task::use const& use : op.task.uses) {
@@ -249,13 +250,7 @@ private:
                 peers =
                     owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
             }
-            try {
-                m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy,
-                                 peers);
-            } catch (std::bad_alloc const&) { // a part is recorded, but the operation will not run
-                m_.checker.lose_order();
-                throw;
-            }
+            m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
         }
         if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, at.slot, vclock, s); }
         if (op.task.meeting) { sim_late_waits{m_}.join_meeting(op, vclock, s); }
@@ -268,6 +263,9 @@ private:
                 effect();
             };
         }
+    } catch (std::bad_alloc const&) { // a part is recorded, but the operation will not run
+        m_.checker.lose_order();
+        throw;
     }
 
     /// Counts a kernel or host function that declares no memory, so that it is not checked.
