@@ -88,7 +88,8 @@ public:
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    /// Returns true if both are for one device: each can then free the blocks of the other.
+    /// Returns true if both are for one device: each can then free the blocks of the other, unless
+    /// the device was reset between their last allocations.
     friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
         return a.device_ == b.device_;
     }
