@@ -747,6 +747,13 @@ PAIR(mapping_without_access, unmapped_access,
     MISTAKE(writes(s, p.first()));
 }
 
+PAIR(access_to_a_part_of_a_mapping, refused(sim_status::invalid_value),
+     "cuMemSetAccess: the range must contain the whole of each mapping", .page = 32_KiB) {
+    pages const       p{false};
+    std::size_t const skipped = right ? 0 : 32_KiB;
+    MISTAKE(p.memory.set_access(static_cast<std::byte*>(p.begin) + skipped, 64_KiB - skipped));
+}
+
 PAIR(access_past_the_mapping, unmapped_access, "An access must be inside mapped memory",
      .page = 64_KiB) {
     pages const      p;

@@ -188,6 +188,14 @@ TEST_CASE("sim_virtual_memory: a call that breaks a rule is refused and changes 
     CHECK(refused([&] { m.unmap(t.at(2), small_page); }));     // half of it
     CHECK(refused([&] { m.unmap(t.at(3), small_page); }));
     CHECK(refused([&] { m.set_access(t.at(2), 3 * small_page); })); // a hole at its end
+    CHECK(refused([&] { m.set_access(t.at(2), small_page); }));     // half of it
+    CHECK(refused([&] { m.set_access(t.at(3), small_page); }));
+    sim_fill(t.s, t.at(3), std::byte{1}, 8);
+    CHECK(t.one() == sim_mistake::unmapped_access);
+    m.map(t.at(4), page, small_page);
+    CHECK(refused([&] { m.set_access(t.at(3), 2 * small_page); })); // half of the first
+    m.set_access(t.at(2), 3 * small_page);
+    m.unmap(t.at(4), small_page);
     m.set_access(t.at(2), 2 * small_page);
     m.unmap(t.at(2), 2 * small_page);
     m.destroy(wide, 2 * small_page);

@@ -19,9 +19,9 @@ namespace detail {
 
 /// Simulates cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their inverses, with
 /// the rules of the driver. All sizes are multiples of the page size. A mapping covers a whole
-/// piece of physical memory. A device needs `set_access` before it uses a mapping. Only whole
-/// mappings are unmapped. No call waits for work that still uses the memory. Contents belong to the
-/// physical memory, not to addresses.
+/// piece of physical memory. A device needs `set_access` before it uses a mapping. A range that is
+/// passed to `set_access` or `unmap` consists of whole mappings. No call waits for work that still
+/// uses the memory. Contents belong to the physical memory, not to addresses.
 ///
 /// Memory may be mapped at several addresses. Races are detected between accesses through different
 /// addresses. The check of uninitialised reads considers each address separately.
@@ -120,8 +120,8 @@ public:
         ++memory.mappings;
     }
 
-    /// Permits devices to access all mappings in the range. Throws `sim_error{invalid_value}` if a
-    /// part of the range is not mapped.
+    /// Permits devices to access all mappings in the range. As CUDA's documentation demands, the
+    /// range must consist of whole mappings; otherwise throws `sim_error{invalid_value}`.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -137,8 +137,7 @@ public:
     /// them.
     void unmap(void* p, std::size_t bytes) {
         call_.admit();
-        sim_reservation& r = mapped(p, bytes);
-        demand(r.mapping(address(p))->begin == address(p));
+        sim_reservation&   r    = mapped(p, bytes);
         sim_event_of const step = call_.host_step("unmap");
         for_each(r, p, bytes, [&](sim_block& block) {
             m_.checker.released(block, step, call_.host->vclock, in_resource_call());
@@ -183,13 +182,13 @@ private:
         return before == nullptr || before->end() <= at;
     }
     /// Returns the reservation (of addresses) that contains the range. Throws
-    /// `sim_error{invalid_value}` unless mappings cover the range and the last one ends with it.
+    /// `sim_error{invalid_value}` unless the range consists of whole mappings.
     sim_reservation& mapped(void* p, std::size_t bytes) {
         sim_reservation& r  = reservation(p, bytes);
         std::uintptr_t   at = address(p);
         while (at < address(p) + bytes) {
             sim_block const* const block = r.mapping(at);
-            demand(block != nullptr);
+            demand(block != nullptr && (at != address(p) || block->begin == at));
             at = block->end();
         }
         demand(at == address(p) + bytes);
