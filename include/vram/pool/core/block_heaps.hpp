@@ -13,13 +13,11 @@
 namespace vram {
 namespace detail {
 
-/// Two `block_heap`s, one for small and one for large blocks, with separate chunks. Small blocks
-/// often live longer than the large ones around them; in the same chunk they would prevent large
-/// free neighbours from coalescing.
+/// Two `block_heap`s with separate chunks: one for small and one for large blocks. Long-lived small
+/// blocks then cannot prevent large free blocks from coalescing.
 ///
-/// Failure   The functions fail as those of `block_heap`.
+/// Failure   As `block_heap`.
 /// Threads   One thread at a time.
-/// Cost      One comparison more than `block_heap`.
 template <bool InPlace>
 class block_heaps {
 public:
@@ -30,11 +28,10 @@ public:
     static constexpr std::size_t small_size = 1_MiB; ///< largest size of a small block in bytes
 
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
-    /// If one heap has no memory for a request, the other may serve it.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the pool's table of the pages that have physical memory, for both heaps. Without a
-    /// table (null), blocks that lack some physical memory are not used.
+    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
+    /// physical memory are not used.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -53,15 +50,14 @@ public:
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
     /// Returns the live, reserved or cached block that begins at `p`, or null. `bytes` is the size
-    /// that the caller states; it selects the heap that is searched first.
+    /// stated by the caller.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }
         return live_elsewhere(p, bytes);
     }
 
-    /// The idle chunk (without a live block) that `idle_chunk` found, and its heap, which is null
-    /// if there is no such chunk.
+    /// A chunk without a live block, and its heap. `heap` is null if there is no such chunk.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -69,9 +65,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the idle chunk (without a live block) that a stream may use soonest, as `price`
-    /// tells, and of equal ones the largest. The result has a null `heap` if there is no such
-    /// chunk.
+    /// Returns the chunk without a live block that a stream may use soonest, as `price` tells.
+    /// `heap` is null if none exists.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;
@@ -85,8 +80,8 @@ public:
         return best;
     }
 
-    /// Ends the growth of the chunk `m.base` that `begin_growth` of one of the heaps began. The
-    /// chunk has `by` more bytes at its end; `by` is 0 if the growth failed.
+    /// Ends the growth of the chunk `m.base` that `begin_growth` began. `by` is the number of bytes
+    /// added; 0 if the growth failed.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
@@ -123,7 +118,7 @@ public:
         return false;
     }
     /// Returns the block that contains `p`, live or not, or null if `p` lies in no chunk. Cost:
-    /// linear in the number of chunks and in the blocks of one chunk.
+    /// linear.
     [[nodiscard]] block const* around(void const* p) const noexcept {
         auto const address = reinterpret_cast<std::uintptr_t>(p);
         for (block_heap const& heap : all_) {

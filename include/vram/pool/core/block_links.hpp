@@ -14,19 +14,19 @@
 namespace vram {
 namespace detail {
 
-/// The descriptors (records in host memory) of the blocks of a heap. The blocks of a chunk are
-/// linked in the order of addresses.
+/// Creates and removes the descriptors (host-memory records) of a heap's blocks. The blocks of a
+/// chunk form a linked list in address order.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes no block. No other function fails.
+/// Failure   Only `reserve` can fail: it throws `std::bad_alloc`.
 /// Threads   One thread at a time.
 /// Cost      Constant.
 class block_links {
 public:
-    /// `apart`: the blocks belong to the heap of small blocks. Stored in `block::apart` of each.
+    /// `apart`: the blocks belong to the heap of small blocks.
     explicit block_links(bool apart) noexcept : apart_{apart} {}
 
-    /// `reserve` makes sure that `count` unused descriptors exist, or throws `std::bad_alloc`.
-    /// `has` returns true if they exist.
+    /// `reserve` makes sure that `count` unused descriptors exist. `has` returns true if they
+    /// exist.
     void               reserve(std::size_t count) { nodes_.reserve(count); }
     [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
 
@@ -39,13 +39,11 @@ public:
         b->apart       = apart_;
         return b;
     }
-    /// Adds a descriptor to the unused ones. Its block must be the only one of a chunk, so that no
-    /// neighbour has a link to it.
+    /// Makes the descriptor of a block unused. The block must be the only one of its chunk.
     void put_back(block* only) noexcept { nodes_.put_back(only); }
 
-    /// Divides the free block `b`, which is in no bin (free list by size): shortens it to `bytes`
-    /// and returns a new block for the rest, also in no bin. If the block has a pending use by a
-    /// stream (one at most), both parts have it afterwards.
+    /// Shortens the free block `b`, which is in no free list, to `bytes`, and returns a new block
+    /// for the rest.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = nodes_.make();
         rest->address     = b->address + bytes;
@@ -62,8 +60,8 @@ public:
         b->bytes = bytes;
         return rest;
     }
-    /// Returns a new block for the first `bytes` of the block `rest`, which is larger and not the
-    /// first of its chunk. Changes the address of `rest`; the caller then changes its size.
+    /// Makes the first `bytes` of `rest` a new block. `rest` must not be a chunk's first; the
+    /// caller must reduce its size.
     [[gnu::always_inline]] block* cut_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = nodes_.reuse();
         block* const         before = rest->before;
@@ -79,17 +77,15 @@ public:
         return b;
     }
 
-    /// Removes the descriptor of the block after `b`. The caller has added the size of that block
-    /// to `b`.
+    /// Removes the descriptor of the block after `b`. The caller has added its size to `b`.
     [[gnu::always_inline]] void drop_next(block* b) noexcept {
         block* const gone = b->after;
         b->after          = gone->after;
         if (b->after != nullptr) { b->after->before = b; }
         nodes_.put_back(gone);
     }
-    /// Removes the descriptor of the block before `b`, and moves the beginning of `b` to the
-    /// address of that block. The caller has added the size of that block to `b`. That block must
-    /// not be the first of its chunk.
+    /// Removes the block before `b`, which must not be a chunk's first, and starts `b` at its
+    /// address. The caller adds the size.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

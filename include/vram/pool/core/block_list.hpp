@@ -11,18 +11,16 @@ namespace detail {
 
 /// A circular doubly linked list of blocks with an end node. A block is in at most one list.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      A few instructions per call. `insert`, `insert_last` and `remove` have no branch.
-///           Nothing is allocated.
+/// Cost      Constant; nothing is allocated.
 class block_list {
 public:
     block_list() noexcept { close(); }
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
-    /// `first` returns the block at the front; the list must not be empty. `after` returns the
-    /// block behind `b`, or null. `insert` adds at the front, `insert_last` at the end.
+    /// `first` requires a list that is not empty. `after` returns null behind the last block.
+    /// `insert` adds at the front.
     [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
     [[nodiscard]] block* after(block const* b) const noexcept {
         return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
@@ -45,8 +43,7 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Replaces the blocks of this list, which are then in no list, by those of `other`. `other` is
-    /// then empty.
+    /// Moves the blocks of `other` into this list. The blocks of this list are then in no list.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

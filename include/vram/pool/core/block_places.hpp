@@ -16,17 +16,15 @@
 namespace vram {
 namespace detail {
 
-/// Finds places in free blocks by their pending uses (streams that may still access the memory) and
-/// by the pages that have physical memory. `price(use)` tells if the stream that asks may use
-/// memory with this pending use now, after a wait, or not at all.
+/// Finds places for a request in free blocks. `price(use)` tells if the asking stream may use
+/// memory with this pending use (earlier user stream) now, after a wait, or not at all.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant: a block has at most `tags::most` pending uses.
 class block_places {
 public:
-    /// A place for a request. `cost` tells if the stream that asks may use the place now, after a
-    /// wait, or not at all: the result of the caller's function `price`.
+    /// A place for a request. `cost` tells if the asking stream may use the place now, after a
+    /// wait, or not at all.
     struct fit {
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
@@ -34,13 +32,12 @@ public:
         block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
 
-    /// Sets the pool's table of the pages that have physical memory. Without a table (null), blocks
-    /// that lack some physical memory are not used.
+    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
+    /// physical memory are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address from which the stream that asks may use `b` up to its end, with a
-    /// wait if necessary. Returns `b.end()` if the stream may not use the end of `b`. `price`
-    /// answers for the stream.
+    /// Returns the lowest address from which the asking stream may use all the rest of `b`, perhaps
+    /// after a wait.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -52,7 +49,7 @@ public:
         }
         return from;
     }
-    /// Tells if the stream that asks may use the whole block `b` now, after a wait, or not at all.
+    /// Tells if the asking stream may use the whole block `b` now, after a wait, or not at all.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }
@@ -66,10 +63,8 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns a place in `b`, the last block of a chunk: at its front, or directly behind a part
-    /// that a stream may still access, so that one such part does not block all the rest. Of these
-    /// places, returns the one that the asking stream may use soonest, and of equal ones the
-    /// lowest. The `cost` is `unavailable` if no place fits.
+    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest. `cost` is
+    /// `unavailable` if no place fits.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -83,10 +78,8 @@ public:
         }
         return best;
     }
-    /// Returns a place at the front of the block `b`. If the stream must wait for the front or may
-    /// not use it, also tries the end of `b`, and returns the place that the stream may use sooner.
-    /// The `cost` is `unavailable` if the stream may use neither, or if the request does not fit or
-    /// the front lacks physical memory.
+    /// Returns a place at the front of `b`, or at the end if the stream may use that sooner. `cost`
+    /// may be `unavailable`.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -103,8 +96,8 @@ public:
     }
 
 private:
-    /// Tells if the stream that asks may use the addresses [from, to) now, after a wait, or not at
-    /// all. `held` lists which streams may still access which parts of the memory.
+    /// Tells if the stream may use the addresses [from, to) now, after a wait, or not at all.
+    /// `held`: the pending uses.
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
@@ -126,10 +119,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the place for a request at the first aligned address from `from` on in the block
-    /// `b`. Its `cost` tells if the stream that asks may use the place now, after a wait, or not at
-    /// all. If the request does not fit there, or some of the place has no physical memory, the
-    /// `cost` is `unavailable` and the block is null.
+    /// Returns the place at the first aligned address from `from` on. The block is null if the
+    /// place is too small or lacks physical memory.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

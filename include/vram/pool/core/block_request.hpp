@@ -22,11 +22,10 @@ struct block_request {
     /// The size of the block: `asked` rounded up to a multiple of 256 bytes.
     std::size_t bytes = align(asked, bins::granule);
 
-    /// Returns true if the block is at most `bins::largest` bytes large. A pool has no free list
-    /// for larger blocks, so it refuses them.
+    /// Returns true if the pool has a free list for blocks of this size. The pool refuses larger
+    /// blocks.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
-    /// Returns the alignment that a new chunk needs, so that the block for this request can begin
-    /// at its first byte.
+    /// Returns the alignment that a new chunk needs so that its first byte can begin the block.
     [[nodiscard]] std::size_t chunk_alignment() const noexcept {
         return alignment > bins::granule ? alignment : bins::granule;
     }

@@ -13,17 +13,17 @@
 namespace vram {
 namespace detail {
 
-/// A block size, not 0, prepared to divide multiples of the size by it without a division.
+/// A block size that divides its multiples with a multiplication and a shift instead of a division.
+/// The size must not be 0.
 ///
 /// Threads   Any number of threads may call concurrently.
-/// Cost      A multiplication and a shift.
 class block_stride {
 public:
     explicit block_stride(std::size_t bytes) noexcept
         : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
         std::uint64_t const odd = bytes_ >> zeros_;
-        // The lowest three bits of an odd number and of its inverse modulo 2^64 are equal. Each
-        // step of Newton's method doubles the number of exact bits.
+        // The lowest three bits of an odd number and its inverse are equal. Each step of Newton's
+        // method doubles the exact bits.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
@@ -31,11 +31,11 @@ public:
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// Returns the largest power of two that divides the size.
     [[nodiscard]] std::size_t alignment() const noexcept { return std::size_t{1} << zeros_; }
-    /// Returns `offset / bytes()` if the offset is a multiple of the size. Otherwise the result has
-    /// no meaning.
-    // Divides by the stride: by its power of two with a shift, and by its odd part with the inverse
-    // modulo 2^64 of that part (Granlund and Montgomery, 1994, section 9).
+    /// Returns `offset / bytes()` if the offset is a multiple of `bytes()`, and a number without
+    /// meaning otherwise.
     [[nodiscard]] std::size_t index(std::size_t offset) const noexcept {
+        // Exact division by the inverse modulo 2^64 of the odd part (Granlund and Montgomery, 1994,
+        // section 9).
         return (offset >> zeros_) * inverse_;
     }
 

@@ -15,21 +15,18 @@
 namespace vram {
 namespace detail {
 
-/// Describes the blocks of a pool. `behind(block)` returns the bytes of a free block that have
-/// physical memory. Cached blocks count as free; they are not merged with free neighbours.
+/// Measures the blocks of a pool: its usage, its free memory and its leaks. Cached blocks count as
+/// free and are not merged with free neighbours.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      A walk over all blocks; `explain_refusal` walks over those of one chunk.
+/// Cost      A walk over all blocks.
 template <bool InPlace>
 class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Fills in `now`: the requested and reserved bytes, the pending ones (free, but a stream may
-    /// still access them) and the largest free block. `behind(block)` returns the bytes of a free
-    /// block that have physical memory. `is_complete(use)` returns true if a pending use is
-    /// complete.
+    /// Fills in the requested, reserved and pending bytes and the largest free block.
+    /// `behind(block)` returns a free block's physical bytes.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();
@@ -46,9 +43,8 @@ public:
             now.pending += pending < there ? pending : there;
         });
     }
-    /// Returns the sizes of the free blocks, and the bytes of the chunks that can be returned to
-    /// the upstream. `behind(block)` returns the bytes of a free block that have physical memory;
-    /// only these bytes count.
+    /// Returns the sizes of the free blocks. `behind(block)` returns a free block's physical bytes;
+    /// only these count.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
         free_pieces now;
@@ -60,8 +56,8 @@ public:
         });
         return now;
     }
-    /// Returns the error for a leak of `bytes`: the number of live blocks and the address of the
-    /// first.
+    /// Returns the error for a leak of `bytes`, with the number of live blocks and the address of
+    /// the first.
     [[nodiscard]] error leak(std::size_t bytes) const noexcept {
         error e{.kind = error_kind::leak, .bytes = bytes};
         heaps_.for_each([&](block const& b) {
@@ -70,8 +66,7 @@ public:
         });
         return e;
     }
-    /// Adds to the error of a rejected free the state of the block at its address: free, or live
-    /// with its size and alignment.
+    /// Adds to the error of a rejected free whether the block around its address is free or live.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         block const* const b = heaps_.around(e.what.pointer);
         if (b == nullptr) { return; }

@@ -14,15 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// A hash table of the live, reserved and cached blocks by address. Its chains use the links `next`
-/// of the blocks, which no other list uses as long as a block is in the table. A table of n chains
-/// has at most n/4 blocks if n is at most 65 536, so nearly no chain has more than one. A larger
-/// table has up to n blocks, because cache misses then cost more than longer chains.
+/// A hash table that finds a live, reserved or cached block by its address. The chains use
+/// `block::next`, so a block in the table must be in no list.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      Except for `reserve`, a call costs one multiplication and about one cache line beside
-///           the block's own, at any size. `insert` has no branch.
+/// Cost      Constant, except for `reserve`.
 class block_table {
 public:
     block_table() = default;
@@ -77,9 +74,9 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    /// Returns the largest number of blocks in a table with `heads` chains (lists of blocks of
-    /// equal hash).
+    /// Returns the largest number of blocks in a table with `heads` chains.
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
+        // In a large table, cache misses cost more than longer chains.
         return heads <= 65'536 ? heads / 4 : heads;
     }
     void put(block* b) noexcept {

@@ -14,13 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// Stores the pending uses of blocks: the streams that may still access freed memory. Nearly every
-/// block has none, or one use of the whole block, which is stored in the block itself. More uses
-/// are in a separate `use_node`. `is_complete(use)` returns true if a use is complete.
+/// Stores the pending uses of blocks: the streams that may still access freed memory. One use of a
+/// whole block is stored in the block; a `use_node` holds several uses or parts.
 ///
-/// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
+/// Failure   Only `reserve` can fail: it throws `std::bad_alloc`.
 /// Threads   One thread at a time.
-/// Cost      A few instructions for a block without a `use_node`.
 class block_tags {
 public:
     /// `reserve` makes sure that `notes` unused `use_node`s exist. `has` returns true if they do.
@@ -28,8 +26,8 @@ public:
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Sets the pending uses by streams of a block that is not in a bin (free list by size). A list
-    /// with more than one use, or with a use of a part, requires `reserve` before.
+    /// Sets the streams that may still use a free block. Requires `reserve` if there are several
+    /// uses or a use of a part.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }
@@ -44,17 +42,13 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores which parts of a newly allocated block are graph-retained. During a capture, a stream
-    /// may allocate memory that it freed during a capture. The graph of that free may still use the
-    /// memory, also after this block is freed. Requires `reserve` before. The list (`use_node`) is
-    /// made now, so that freeing the block cannot fail.
+    /// Records which parts of a new block captured graphs may still use, even after the block is
+    /// freed. Requires `reserve`.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Called because the stream with the index `slot` is being captured. If the stream freed the
-    /// block, or a part of it, in the epoch `from` (a numbered part of its work) or later, the
-    /// memory may belong to the graph: only captures of that stream may reuse it until captures are
-    /// forgotten.
+    /// Keeps the block for captures of the stream `slot` if that stream freed the block in the
+    /// epoch `from` or later.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -66,7 +60,7 @@ public:
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops those pending uses of a block (streams that may still access it) for which
+    /// Drops the pending uses of a block (streams that may still access the block) for which
     /// `is_complete(use)` returns true.
     template <class IsComplete>
     void refresh(block* b, IsComplete const& is_complete) noexcept {
@@ -78,17 +72,16 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Called after the front of `rest` became a separate block and `rest->address` was raised.
-    /// Removes the pending uses (streams that may still access it) of memory before the new
-    /// beginning of `rest`.
+    /// Drops pending uses of memory before `rest->address`. Called after the front of `rest` became
+    /// a separate block.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Merges the pending uses (streams that may still access it) of the neighbour `gone` into
-    /// those of `b`. If the uses do not fit, returns false, and has dropped at most complete uses.
+    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if one list
+    /// cannot hold them.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -98,15 +91,13 @@ public:
     }
 
 private:
-    /// Slow path of `merge_uses`: merges the pending uses (streams that may still access the
-    /// memory) of `gone` into those of its neighbour `b`, if the two blocks have different uses or
-    /// several. Returns false if the uses do not fit into one list; at most complete uses were
-    /// dropped then.
+    /// Slow path of `merge_uses`, for blocks with different or several uses. Returns false if one
+    /// list cannot hold the uses.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        // If `b` is the empty block at the end of a chunk that can grow, `b` gets the uses of
-        // `gone`. If `gone` is that block, it has no uses.
+        // The empty block at the end of a chunk has no uses: as `b`, that block gets the uses of
+        // `gone`.
         if (b->bytes == 0) {
             if (gone->slot == block::several) {
                 b->note = gone->note;
@@ -118,23 +109,20 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
-    /// Stores a list of pending uses by streams in a `use_node`, for a block that has no
-    /// `use_node`.
+    /// Stores a list of pending uses in a new `use_node` of a block that has none.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Returns true if both blocks have no use, or each has one use by the same stream and of the
-    /// same kind: kept for a captured graph, or ordinary.
+    /// Returns true if the blocks have no use, or one each by the same stream, both or neither kept
+    /// for a graph.
     [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Drops the complete pending uses (streams that may still access the memory) of `b` and of its
-    /// neighbour `gone`. Merges the remaining uses of `gone` into those of `b`. Returns false, and
-    /// merges nothing, if the uses do not fit into one list, or if a `use_node` (list in host
-    /// memory) is needed and `reserve` was not called for it.
+    /// Merges the uses of two neighbours into those of `b`. Returns false if they fit into no list
+    /// or no `use_node` is left.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -150,8 +138,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // `add` cannot fail: each of the two blocks has at most one use here, and the list is
-            // empty.
+            // Cannot fail: each block has at most one use, and the list is empty.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
@@ -162,8 +149,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Replaces the `use_node` of a block that covers [from, to) by the block's own fields if there
-    /// is no use or one use of the whole block.
+    /// Frees the `use_node` of a block that covers [from, to) if there is no use or one use of the
+    /// whole block.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }
@@ -172,8 +159,7 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses (streams that may still access it) of `b` to the list `to`, perhaps
-    /// without those that are complete. Returns false if there is no room.
+    /// Adds the pending uses of `b` to the list `to`. Returns false if the list has no room.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

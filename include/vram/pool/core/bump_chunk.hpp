@@ -15,37 +15,27 @@
 namespace vram {
 namespace detail {
 
-/// Allocates blocks from one chunk by raising a bump pointer, the top. For each stream that
-/// allocated or freed blocks below the top, the chunk stores a `use`: the range from the first to
-/// the last of the stream's blocks. Another `use` stores the range that graphs of the stream may
-/// access. For each stream that may still access the free memory above the top, the chunk stores a
-/// pending use (`tag`), and another one for memory retained for graphs of the stream. `unwind`
-/// lowers the top and turns uses into pending uses. An allocation raises the top and ends the
-/// pending uses of the allocated memory: the caller has ordered the new user of the memory after
-/// them.
+/// One chunk that allocates blocks by raising a bump pointer, the top. Records which streams use
+/// the blocks below the top (`use`), and which may still access the free memory above (pending
+/// uses, `tag`).
 ///
-/// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing. No other
-///           function fails.
+/// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Constant for the stream that allocated last, if no other stream has a pending use.
-///           Otherwise linear in the number of streams that use the chunk.
+/// Cost      At most linear in the number of streams.
 template <class Stream>
 class bump_chunk {
 public:
-    /// Stands for the epoch (the number of a part of a stream's work) of the last access in a use
-    /// that has not ended: the stream may still get work that accesses the blocks.
+    /// The epoch of a `use` that has not ended: later work of the stream may access the blocks too.
     static constexpr std::uint64_t running = 0;
 
-    /// A stream, its id, and its index (slot) in the table of timelines (records of streams).
+    /// A stream, its id, and the index of its record (`slot`).
     struct user {
         Stream        stream;
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The memory that one stream uses, from its first to its last block. The epoch (part of the
-    /// stream's work) in `part` is `running` if later work may use the blocks too, `tag::captured`
-    /// if a graph of the stream retains the blocks, or the last epoch of a stream that was
-    /// destroyed.
+    /// The range from a stream's first to its last block. The epoch may be `running`, or
+    /// `tag::captured` for use by a graph.
     struct use {
         tag  part;
         user by;
@@ -57,39 +47,33 @@ public:
           top_{begin_},
           alignment_{alignment} {}
 
-    /// Returns the address at which a block of `bytes` would begin, or 0 if the chunk has no room.
+    /// Returns the address of a new block of `bytes`, or 0 if the chunk has no room.
     [[nodiscard]] std::uintptr_t place(std::size_t bytes, std::size_t alignment) const noexcept {
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory for the records of one more stream that uses blocks, of a graph
-    /// captured on that stream, and of one more pending use (stream that may still access free
-    /// memory). Then `take`, `add_use`, one call of `wait_for` and all later calls of `unwind`
-    /// cannot fail.
+    /// Reserves host memory so that `take`, `add_use`, one `wait_for` and all later `unwind` cannot
+    /// fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // for each stream its own use, and that of a captured graph
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
-    /// Reserves host memory, so that one call of `wait_for` (records that a stream may still access
-    /// free memory) and every later `unwind` cannot fail. Allocates nothing if `reserve` was called
-    /// after the last `unwind`.
+    /// Reserves host memory so that one `wait_for` and every later `unwind` cannot fail. Not needed
+    /// after `reserve`.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
-    /// Allocates the block at `start` for the stream `by` (null: for any stream). The caller has
-    /// ordered the stream after all accesses of other streams to this memory. `captured`: the
-    /// stream is being captured.
+    /// Allocates the block at `start` for the stream `by` (null: any stream), which must be ordered
+    /// after earlier uses of the memory.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // The use by the stream that allocated last is put at the end, where `try_take` looks
-            // for it.
+            // `try_take` expects the stream that allocated last at the end.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
     }
-    /// Fast path of allocating a block at `start`, for the stream that allocated last; needs no
-    /// host memory. Returns false and changes nothing if another stream or a graph allocated last,
+    /// Allocates the block at `start`. Returns false if another stream or a graph allocated last,
     /// or may still access the memory.
     bool try_take(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                   std::size_t slot) noexcept {
@@ -105,18 +89,15 @@ public:
         return true;
     }
 
-    /// Returns the record of the use by the stream with the id `id` that has exactly the epoch
-    /// `epoch` (part of the stream's work, `running` or `tag::captured`), or null.
+    /// Returns the use by the stream `id` with exactly this epoch, or null.
     [[nodiscard]] use* find_use(std::uint64_t id, std::uint64_t epoch) noexcept {
         for (use& u : uses_) {
             if (u.by.id == id && u.part.epoch == epoch) { return &u; }
         }
         return nullptr;
     }
-    /// Records that the stream `by` uses [begin, end) until its epoch (part of its work) `epoch` is
-    /// complete. `epoch` is `running` if later work may use the memory too, and `tag::captured` if
-    /// a graph may use it. If there is a record for this stream and epoch, extends its range
-    /// instead of adding another. Returns the record. Requires a call of `reserve` before.
+    /// Records that the stream `by` may access [begin, end) until `epoch` is complete, or extends
+    /// its record. Requires `reserve`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -126,9 +107,8 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Called because the stream with the id `id` is about to be destroyed: only work up to the end
-    /// of the epoch `last.epoch` may use the blocks of the stream. Uses by graphs of the stream
-    /// stay.
+    /// Records that the stream `id`, which is about to be destroyed, uses its blocks only up to the
+    /// epoch `last.epoch`.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -136,10 +116,8 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top (bump pointer) to `to`. The memory above it becomes free, with a record of
-    /// each stream that may still access it. `pending(use)` returns the index (slot) of that stream
-    /// and the last epoch (part of its work) that may access the memory. Epoch 0 means that no work
-    /// may access it.
+    /// Frees the memory above `to`. `pending(use)` returns the stream and epoch that may still
+    /// access the memory; epoch 0 means none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -157,8 +135,8 @@ public:
         }
         top_ = to;
     }
-    /// Records that a stream may still access memory above the top (bump pointer). Requires
-    /// `reserve` or `reserve_waits` before.
+    /// Records that a stream may still access memory above the top. Requires `reserve` or
+    /// `reserve_waits` before.
     void wait_for(tag const& t) noexcept {
         for (tag& w : waits_) {
             if (!tag::of_one_kind(w, t)) { continue; }
@@ -177,19 +155,15 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Called because the stream with the index `slot` is being captured. Free memory of this chunk
-    /// (above the bump pointer) that the stream has used in the epoch `from` (a numbered part of
-    /// its work) or later may belong to the graph, so it is kept for the graph until
-    /// `end_captures`, which `monotonic::forget_captures` calls.
+    /// Keeps free memory that the stream `slot` used in the epoch `from` or later for the stream's
+    /// graph, until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Called when no launch of a captured graph is running or will follow. Unwound (freed) memory
-    /// that was kept for a graph is unused from now on. Memory that was not unwound and that a
-    /// graph used is from now on used by all work of its stream, unless the stream has ended
-    /// (`lives(id)` returns false).
+    /// Ends the uses by captured graphs. Live memory that a graph used is then used by its stream
+    /// if `lives(id)` returns true.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });
@@ -221,7 +195,7 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top (bump pointer) and removes the pending uses by streams of memory below it.
+    /// Raises the top (bump pointer) and removes pending uses of memory below.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }
@@ -230,8 +204,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch (part of the stream's work) of the pending use by a stream at `index`. The
-    /// use may be merged with another one. Uses with a lower index keep their places.
+    /// Changes the epoch of the pending use at `index`, which may merge with another. Uses with a
+    /// lower index keep their places.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `bump_stack` is a row of bump-allocated chunks that are used one after the other, with marks to
-/// return to.
+/// `bump_stack` is a row of bump-allocated chunks with marks to which memory can be unwound.
 
 #include <vram/base/core/heap_array.hpp>
 #include <vram/pool/core/bump_chunk.hpp>
@@ -16,18 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// A row of chunks. Chunks up to the current one (from which blocks are allocated) are in the order
-/// in which they were used; the chunks behind it are empty. A mark is a position in that order.
-/// Each mark has a serial number that is larger than that of the mark before, and counts the live
-/// bytes between this mark and the next.
+/// A row of chunks from which blocks are allocated one after the other, as from one stack. A mark
+/// is a position in the row; marks created later have larger serial numbers. Memory is freed by a
+/// return to a mark.
 ///
-/// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing. No other
-///           function fails.
+/// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Adding a chunk, marking, and allocating from the current chunk take constant time.
-///           Finding the chunk of a block is linear in the number of chunks used after it, and
-///           finding its live bytes in the number of marks after it. Other functions are linear in
-///           the number of chunks.
 template <class Stream>
 class bump_stack {
 public:
@@ -59,8 +52,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Chooses an empty chunk with room for the request as the new current one. Returns false if
-    /// there is none.
+    /// Makes an empty chunk with room for the request the current one. Returns false if there is
+    /// none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -78,8 +71,8 @@ public:
         }
         return nullptr;
     }
-    /// Returns the counter of live bytes that were allocated between the marks before and after the
-    /// address `at`, which lies in the used part of the chunk `c`.
+    /// Returns the counter of live bytes between the marks before and after the used address `at`
+    /// of the chunk `c`.
     [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
         auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
         std::size_t i     = marks_.size();
@@ -91,8 +84,8 @@ public:
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
 
-    /// Creates a mark at the current position with the number `serial`, and returns that number. If
-    /// the last mark has the same position, returns the number of that mark instead.
+    /// Creates a mark here with the number `serial`. Returns the mark's number: that of the last
+    /// mark if its position is equal.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {
@@ -101,16 +94,14 @@ public:
         marks_.push(place{serial, current_, top});
         return serial;
     }
-    /// Returns true if the mark with the number `serial` exists: no unwind to an earlier position
-    /// has removed it.
+    /// Returns true if the mark with the number `serial` exists: no unwind has removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
         std::size_t const left = marks_up_to(serial);
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Calls `visit(chunk, to)` for each chunk from which blocks may have been allocated since the
-    /// mark with the number `serial` (0: since the beginning), newest first. `to` is the chunk's
-    /// bump pointer when the mark was made: all blocks from `to` on were allocated later.
+    /// Calls `visit(chunk, to)` for each chunk used since the mark `serial` (0: the beginning),
+    /// newest first. Newer blocks lie behind `to`.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);
@@ -121,9 +112,8 @@ public:
             visit(c, i == first && top > c.begin() ? top : c.begin());
         }
     }
-    /// Returns to the mark with the number `serial`, or to the beginning if it is 0, and removes
-    /// all later marks. The caller has already lowered the tops (bump pointers) of the chunks.
-    /// Returns the bytes that were allocated after the mark and not freed.
+    /// Removes all marks after the mark `serial` (0: all). Returns the live bytes since that mark.
+    /// The caller has lowered the bump pointers.
     std::size_t go_back(std::uint64_t serial) noexcept {
         std::size_t const left = marks_up_to(serial);
         std::size_t       live = 0;
@@ -135,8 +125,8 @@ public:
         return live + std::exchange(live_at_top(), 0);
     }
 
-    /// Returns the index of the first idle chunk: neither it nor any later chunk contains an
-    /// allocated byte or a mark. Returns the number of chunks if no chunk is idle.
+    /// Returns the index of the first chunk from which on no chunk contains an allocated byte or a
+    /// mark.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;

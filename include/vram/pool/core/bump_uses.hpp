@@ -19,14 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// The chunks of a `stream_bump`, and the timelines (records of progress) of the streams that use
-/// their memory.
+/// The chunks of a `monotonic`, and the records of the streams that use their memory.
 ///
-/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
-///           platform are rethrown. Nothing has changed then. Functions that are `noexcept` report
-///           errors.
+/// Failure   Functions that are not `noexcept` throw `std::bad_alloc` or errors of the platform,
+///           and change nothing then.
 /// Threads   One thread at a time, which holds the resource's lock.
-/// Cost      Linear in the number of chunks and of the streams that use them.
+/// Cost      Linear in the chunks and the streams that use them.
 template <class Platform>
 class bump_uses {
 public:
@@ -53,11 +51,8 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells if a stream may use the memory of the chunk from the top (bump pointer) to `until`
-    /// now, after a wait, or not at all. `mine` is the timeline (record) of this stream; null
-    /// stands for the host. `captured`: the stream is being captured and must not wait. If the
-    /// answer is not "now", stores in `costly` the one pending use (stream that may still access
-    /// the memory) that decides this.
+    /// Tells how soon the stream of `mine` may use free memory of the chunk up to `until`. `costly`
+    /// gets the use that delays this.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -69,11 +64,8 @@ public:
         }
         return worst;
     }
-    /// Called if a request or `trim` needs unwound (freed) memory, and a stream that may still use
-    /// that memory is being captured, so that no event can be recorded on the stream. If captures
-    /// are tracked (`graphs`) or with `event_policy::eager`, no other stream may use the memory
-    /// until the next request, which tries again. Otherwise the memory may belong to the graph, and
-    /// is kept until `forget_captures`.
+    /// Handles freed memory that a stream under capture may still use: excludes the stream for now,
+    /// or keeps the memory for the graph.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -81,10 +73,8 @@ public:
         }
     }
 
-    /// Records that the stream `on`, or its graph if it is being captured, may still use [begin,
-    /// end) of the chunk. If that fails, reports the error and makes the host wait for the stream
-    /// instead. Returns true in both cases. If the wait fails as well, reports a leak and returns
-    /// false: the caller then leaves the block live.
+    /// Records that the stream `on` may use [begin, end), or waits for the stream. Returns false,
+    /// and reports a leak, if both fail.
     bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
         try {
             timeline&  its = timelines_.of(on);
@@ -96,10 +86,8 @@ public:
             return true;
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Called before the blocks allocated since the mark with the number `serial` (0: all blocks)
-    /// are unwound (freed). Records that the stream `on` may still access their memory. If that
-    /// fails, reports the error and waits for the stream. If the wait fails as well, reports a leak
-    /// and returns false.
+    /// Records that the stream `on` may use memory that is about to be unwound, or waits. Returns
+    /// false if both fail.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);
@@ -111,37 +99,31 @@ public:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Records an event behind each pending use (by a stream) of the chunk's unwound memory that
-    /// has none, if that needs no wait.
+    /// Records an event behind each pending use of the chunk's freed memory that has none, if that
+    /// needs no wait.
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Called if blocks with the use `u` are unwound (freed). Returns the pending use that remains:
-    /// the stream, and the epoch (part of its work) until which it may access the memory, or epoch
-    /// 0 if no stream may. If the timeline (record) of the stream serves another stream by now, the
-    /// host waits for the devices. If that fails, or the former stream is being captured, the
-    /// memory is kept until `forget_captures`.
+    /// Returns the pending use that remains once blocks with the use `u` are freed. Epoch 0 means
+    /// that no stream may access them.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline (record of the progress) of the stream that used the blocks serves
-            // another stream by now, so no event can be recorded. The host waits for the devices
-            // instead. If the former stream still exists and is being captured, a wait is not
-            // allowed, and the memory is kept (see below).
+            // The record now serves another stream, so the host waits for the devices. A wait is
+            // not allowed during a capture.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // The graph or stream that may still use the blocks cannot be found. The result is a use by
-        // the stream of `its`, any stream, that keeps the memory until `forget_captures`.
+        // The user is unknown: a graph use by the stream of `its` keeps the memory until
+        // `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed. Records an event behind the work that `s` has
-    /// now. Once the event is complete, `s` no longer uses the blocks that it allocated or freed.
+    /// Called before the stream `s` is destroyed: only work that `s` has now uses its blocks.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -162,8 +144,8 @@ public:
             });
         }
     }
-    /// Records for each stream that was announced as destroyed since the last call: only work that
-    /// the stream already has may still use its blocks.
+    /// Limits the uses by streams announced as destroyed to the work that these streams already
+    /// have.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
@@ -187,9 +169,8 @@ public:
     }
 
 private:
-    /// Called in a `catch` block, if the use by the stream `on` could not be recorded: reports the
-    /// error and makes the host wait for the stream instead. If the wait fails as well, reports a
-    /// leak and returns false.
+    /// Called in a `catch` block: reports the error and waits for the stream `on`. Reports a leak
+    /// and returns false if that fails.
     [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
         report_caught({.kind     = error_kind::platform_error,
                        .pointer  = p,
@@ -205,10 +186,8 @@ private:
         return false;
     }
 
-    /// Returns a pending use of freed memory by the stream of `its`, for all work that the stream
-    /// has now. Its epoch (part of the stream's work) is the current one, behind which no event is
-    /// recorded yet; or `tag::captured`, if captures are tracked and the stream is being captured.
-    /// The caller sets the addresses, which are 0. The stream may belong to another thread.
+    /// Returns a pending use of freed memory by all present work of a stream, or by its graph. The
+    /// caller sets the addresses.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

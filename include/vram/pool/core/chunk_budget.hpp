@@ -18,16 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// Allocates chunks from an upstream, and counts them: at most `limit()` bytes are reserved.
-/// The owner (a pool) passes its upstream, and the lock that protects its records and this object.
-/// The upstream is called without the lock. A chunk counts against the limit from the request on
-/// (in `grow_ready` once it is allocated), and until it was returned to the upstream.
+/// The limit on the bytes that a pool reserves, and their counters. Allocates chunks from the
+/// upstream with the lock released. Memory counts against the limit also during calls of the
+/// upstream.
 ///
-/// Failure   The exceptions of the upstream are rethrown. A chunk that the owner cannot record,
-///           because host memory cannot be allocated, is returned to the upstream.
-/// Threads   Any number of threads may call the functions with a `Lock` parameter concurrently.
-///           The other functions need the lock. No other thread may use an object that is moved.
-/// Cost      Growing costs a call of the upstream, and the lock two or three times.
+/// Failure   Exceptions of the upstream and of the record of a chunk are rethrown.
+/// Threads   Functions without a `Lock` parameter require the pool's lock.
 class chunk_budget {
 public:
     explicit chunk_budget(std::size_t limit) noexcept : limit_{limit} {}
@@ -42,14 +38,13 @@ public:
     }
     ~chunk_budget() = default;
 
-    /// The usage of the owner, a pool. The budget updates `reserved`, `peak_reserved` and
-    /// `upstream` (the number of calls of the upstream). The owner updates the other members.
+    /// The usage of the pool. The budget updates `reserved`, `peak_reserved` and `upstream` (the
+    /// number of upstream calls).
     memory_usage usage;
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns how many more bytes the limit permits. Bytes that are reserved, being allocated or
-    /// being returned are already subtracted.
+    /// Returns how many more bytes the limit permits.
     [[nodiscard]] std::size_t room() const noexcept {
         std::size_t const out = usage.reserved + in_flight_;
         return out < limit_ ? limit_ - out : 0;
@@ -59,9 +54,8 @@ public:
     /// Subtracts from the reserved bytes physical memory that was unmapped inside a chunk.
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
 
-    /// A claim on bytes of the limit for memory that is being allocated. If the limit has room for
-    /// these bytes, they count against the limit until `keep` makes them reserved bytes, or until
-    /// the destructor releases them. The destructor takes the lock.
+    /// Claims `bytes` of the limit for memory being allocated, if there is room. The destructor
+    /// takes the lock and releases claimed bytes.
     template <class Lock>
     class claim {
     public:
@@ -79,8 +73,7 @@ public:
             budget_.in_flight_ -= bytes_;
         }
 
-        /// Returns true if the limit had room for the claimed bytes, and `keep` has not yet turned
-        /// them into reserved bytes.
+        /// Returns true if the limit had room and `keep` was not called yet.
         [[nodiscard]] bool granted() const noexcept { return granted_; }
         /// Turns the claimed bytes into reserved ones. The lock must be held.
         void keep() noexcept {
@@ -99,11 +92,8 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk of `size` bytes from `up` in the order of the stream `order`, or by
-    /// `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which records the
-    /// chunk with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses the chunk, throws if `Throwing`, and otherwise returns null. `seen` notifies the
-    /// observers of the chunk.
+    /// Allocates a chunk and returns the result of `adopt(memory)`, or null if the limit or,
+    /// without `Throwing`, the upstream refuses the chunk.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -113,12 +103,8 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk of `size` bytes from `up` that the stream `s` can use without a wait.
-    /// Returns the result of `adopt(memory)`, which records the chunk with the lock held. Returns
-    /// null if the upstream has no such chunk, if the limit refuses the chunk, or if host memory
-    /// cannot be allocated: the caller can wait for other memory instead. `seen` notifies the
-    /// observers of the chunk. The chunk counts against the limit only once it was obtained. If it
-    /// counted before, and the upstream had no chunk, another thread could be refused for nothing.
+    /// Allocates a chunk that the stream `s` can use without a wait, and returns `adopt(memory)`,
+    /// or null on failure.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,
@@ -132,6 +118,7 @@ public:
         try {
             void* const at = sited{up}.try_allocate_ready(s, size, alignment);
             if (at == nullptr) { return nullptr; }
+            // A claim before the upstream's answer could make other threads fail for nothing.
             claim mine{*this, lock, size};
             if (mine.granted()) {
                 return take_over(seen, mine, lock, up, at, size, alignment, &s, adopt);
@@ -141,13 +128,12 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // Here or in the upstream, host memory for a record was lacking. That is no error: the
-            // caller can wait for other memory instead.
+            // Failing for lack of host memory is no error: the caller can wait for other memory.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }
     /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
-    /// bytes are no longer reserved, but count against the limit until the call has returned.
+    /// bytes count against the limit until the end.
     template <class Guard, class Call>
     void give_back(std::size_t size, Guard& held, Call const& call) {
         ++usage.upstream;
@@ -160,10 +146,8 @@ public:
     }
 
 private:
-    /// Called after the upstream has allocated a chunk at `at`. Calls `adopt(at)`, which records
-    /// the chunk, with the lock held, turns the claim `mine` into reserved bytes, and returns the
-    /// result of `adopt`. If `adopt` throws, returns the chunk to the upstream, in the order of the
-    /// stream `order` (null: without a stream), and rethrows.
+    /// Records the new chunk at `at` and returns the result of `adopt(at)`. Returns the chunk to
+    /// the upstream if `adopt` throws.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* take_over(Seen const& seen, claim<Lock>& mine, Lock& lock, Upstream& up, void* at,
                     std::size_t size, std::size_t alignment,
@@ -183,8 +167,8 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk to the upstream: in the order of the stream `order`, in which it was
-    /// allocated, or without a stream if `order` is null.
+    /// Returns an unused chunk to the upstream, in the order of the stream `order` if that is not
+    /// null.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {
@@ -195,8 +179,8 @@ private:
     }
 
     std::size_t limit_;
-    /// Bytes that are being allocated from the upstream, or returned to it, with the lock released.
-    /// They count against the limit, but are not reserved.
+    /// Bytes in calls of the upstream with the lock released. They count against the limit, but are
+    /// not reserved.
     std::size_t in_flight_ = 0;
     std::size_t most_      = 0; ///< largest number of bytes ever reserved
 };

@@ -21,25 +21,20 @@
 namespace vram {
 namespace detail {
 
-/// Allocates chunks from an upstream for owners that are identified by numbers (the shards of an
-/// arena), never more than `max_size` bytes in total. `above_watermark` tells when idle chunks
-/// should be returned. The upstream is called without the lock.
+/// Allocates the chunks of all shards (pools) of an arena from the upstream, and records the owner
+/// of each. A limit applies to the sum of the chunks.
 ///
-/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk, `take` does
-///           not call the upstream, and `out_of_memory` contains the limit. If host memory cannot
-///           be allocated, the chunk is returned and `std::bad_alloc` is thrown. `take_ready`
-///           returns null if the limit refuses the chunk or host memory cannot be allocated.
-/// Threads   Any number of threads may call concurrently, if the upstream permits that. No other
-///           thread may use an object that is moved.
-/// Cost      `take` and `give` cost a call of the upstream, and the lock two or three times.
+/// Failure   `take` throws the exceptions of the upstream, `out_of_memory` at the limit, and
+///           `std::bad_alloc`.
+/// Threads   Any number of threads may call concurrently; a move needs exclusive access.
 template <synchronous_resource Upstream>
 class chunk_directory {
 public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `trim_above`: `above_watermark` first returns true if more bytes than this are reserved;
-    /// idle chunks (without a live block) should then be returned to the upstream.
+    /// Once more than `trim_above` bytes are reserved, chunks without a live block should be
+    /// returned (`above_watermark`).
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept
@@ -62,16 +57,14 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object that notifies the observers of the arena of blocks and chunks that are
-    /// allocated or freed. The shards call it for their chunks, so `chunk_directory` itself
+    /// Returns the object that notifies the observers of the arena. `chunk_directory` itself
     /// notifies no observer.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }
 
-    /// Allocates a chunk for the shard (pool of the arena) with the number `owner`, in the order of
-    /// the stream `on`. If `on` is null, calls `allocate_sync` of the upstream. If the limit or the
-    /// upstream refuses the chunk, throws if `Throwing`, and otherwise returns null.
+    /// Allocates a chunk for the shard `owner` in the order of the stream `on`, if that is not
+    /// null.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
@@ -88,9 +81,8 @@ public:
         }
         return at;
     }
-    /// Allocates a chunk for the shard (pool of the arena) with the number `owner`. The stream `s`
-    /// can use the chunk without a wait. Returns null if the upstream has no such chunk, if the
-    /// limit refuses the chunk, or if host memory cannot be allocated.
+    /// Allocates a chunk for the shard `owner` that the stream `s` can use without a wait. Returns
+    /// null on failure.
     [[nodiscard]] void* take_ready(unsigned owner, stream s, std::size_t bytes,
                                    std::size_t alignment)
         requires reusing_resource<Upstream>
@@ -109,9 +101,8 @@ public:
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
-    /// Returns the number of the owner (shard) of the chunk that contains `p`, or
-    /// `chunk_map::nobody` if `p` is in no chunk. Cost: a search without the lock; takes the lock
-    /// if other threads keep adding or removing chunks during the search.
+    /// Returns the number of the shard that owns the chunk around `p`, or `chunk_map::nobody`.
+    /// Takes the lock only if chunks keep changing.
     [[nodiscard]] unsigned owner_of(void const* p) const {
         unsigned const seen = chunks_.try_find(p);
         if (seen != chunk_map::contended) { return seen; }
@@ -122,11 +113,8 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Completes `figures`, the sums of the usage of all shards (pools of the arena). Sets
-    /// `reserved` and `peak_reserved`, which this object counts. Raises `peak_live` to the value
-    /// that `raise_peaks` has stored. Limits `past_peak`, an upper bound of the live bytes before
-    /// the last reset, to the most bytes ever reserved. Adds the number of calls of `reset_peaks`
-    /// and `raise_peaks` to `restarts`.
+    /// Completes the sums of the usage of all shards: sets the reserved bytes, and corrects the
+    /// peaks.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -138,8 +126,6 @@ public:
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
     /// Sets the peak of the reserved bytes to the bytes reserved now, and returns the peaks before.
-    /// Live bytes are not counted here, but in the shards (pools of the arena): `peak_live` is only
-    /// the value that `raise_peaks` has stored, and becomes 0.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage const before = budget_.usage.restart_peaks();
@@ -147,22 +133,19 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least the peaks in `before`. Each shard (pool of the arena) counts
-    /// its own live bytes, so the peak of live bytes is only stored here: `report_to` raises the
-    /// peak of `arena::usage` to this value.
+    /// Raises the peaks to at least those in `before`. Stores the peak of live bytes for
+    /// `report_to`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
     }
 
-    /// Returns true if so much is reserved that idle chunks (without a live block) should be
-    /// returned. Cost: one load.
+    /// Returns true if so much is reserved that chunks without a live block should be returned.
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }
-    /// Called after idle chunks (without a live block) were returned. `above_watermark`, which
-    /// makes the arena return idle chunks, becomes true again once the reserved bytes exceed
-    /// `trim_above` and 5/4 of the bytes reserved now.
+    /// Makes `above_watermark` false until the reserved bytes exceed `trim_above` and 5/4 of their
+    /// number now.
     void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);
@@ -171,9 +154,8 @@ public:
     }
 
 private:
-    /// Returns the function that `chunk_budget` calls for a new chunk, with the lock held: it
-    /// records the chunk and its owner, and sets `above_watermark_` if more than `watermark_` bytes
-    /// are then reserved.
+    /// Returns the function that records a new chunk and its owner, and updates `above_watermark_`.
+    /// The lock must be held.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);
@@ -185,11 +167,10 @@ private:
         };
     }
     /// Removes a chunk from the map, then calls `call()`, which returns the chunk to the upstream.
-    /// The order matters, because another owner may get the address after the call.
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
         auto held = lock_.hold();
-        chunks_.erase(at);
+        chunks_.erase(at); // first: after the call, another owner may get the address
         budget_.give_back(bytes, held, call);
     }
 
@@ -199,9 +180,8 @@ private:
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit on the reserved bytes of all shards (pools of the arena), and their number. The
-    /// shards count live bytes themselves: `usage.peak_live` is only the value that `raise_peaks`
-    /// has set.
+    /// The limit and the number of reserved bytes of all shards. `usage.peak_live` is only set by
+    /// `raise_peaks`.
     chunk_budget budget_;
     std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };

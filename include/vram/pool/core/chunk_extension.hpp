@@ -15,27 +15,22 @@
 namespace vram {
 namespace detail {
 
-/// The default of the parameter `from` of `begin_growth`: returns the address of a chunk's last
-/// block, so that a request may begin anywhere in that block.
+/// Default of the parameter `from` of `begin_growth`: a request may begin anywhere in the chunk's
+/// last block.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
 
-/// The plan of `begin` for the growth of one chunk: the chunk at `base`, which now has `bytes`
-/// bytes, gets `by` more bytes at its end.
+/// The plan for the growth of one chunk at its end by `by` bytes.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      `begin` is linear in the number of chunks.
 struct chunk_extension {
     void*       base  = nullptr; ///< address of the chunk, or null if no chunk can grow
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Finds the chunk that must grow least, so that the request fits at its end: behind all memory
-    /// that the stream may not use, as `price` tells, and not before the address `from(b)` that the
-    /// caller permits for the chunk's last block `b`. Marks that chunk busy until the heap ends the
-    /// growth (`end_growth`). The result has a null `base` if no chunk can grow.
+    /// Finds the chunk that must grow least to fit the request at its end, and marks the chunk busy
+    /// until `end_growth`.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

@@ -14,15 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// A hash table of chunks by address. Addresses are divided into ranges as long as the longest
-/// chunk, so a chunk that contains an address begins in the range of the address or in the range
-/// before it. A `Chunk` has `base`, `bytes` and `beside`, a link between chunks that begin in one
-/// range. Chunks do not overlap.
+/// A hash table that finds the chunk that contains an address. The keys are ranges of addresses at
+/// least as long as the longest chunk. `Chunk` has `base`, `bytes` and the link `beside`. Chunks do
+/// not overlap.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      At most two table lookups and the chunks of two ranges. None for the chunk that
-///           `find_again` found last.
 template <class Chunk>
 class chunk_finder {
 public:
@@ -70,8 +67,8 @@ public:
         }
         return nullptr;
     }
-    /// Returns the chunk that contains `p`, or null, and remembers the chunk, so that the next
-    /// search for an address in that chunk needs no table lookup.
+    /// Returns the chunk that contains `p`, or null. The next search in the same chunk needs no
+    /// table lookup.
     [[nodiscard]] Chunk* find_again(void const* p) noexcept {
         Chunk* const c = find(p);
         if (c != nullptr) { recent_ = c; }
@@ -87,9 +84,9 @@ private:
         return reinterpret_cast<std::uintptr_t>(c.base) >> shift_;
     }
 
-    /// Two addresses are in one range if they are equal after a right shift by `shift_` bits.
+    /// Addresses that are equal after a right shift by `shift_` bits have the same key.
     int shift_;
-    /// for each range of addresses, the head of the list of its chunks (linked by `beside`)
+    /// the list of chunks of each key, linked by `beside`
     address_map<Chunk> first_;
     Chunk*             recent_ = nullptr;
 };

@@ -13,32 +13,15 @@
 namespace vram {
 namespace detail {
 
-/// The way in which the chunks of a pool get and return memory. `whole_chunks` implements it for
-/// chunks that never change, `paged_chunks` for virtual memory, where chunks grow, and pages get
-/// and lose physical memory. `Core` is the `pool_core` that has such an object as a member; it
-/// passes itself to the functions that allocate.
+/// How the chunks of a pool get and return memory: whole (`whole_chunks`), or page by page
+/// (`paged_chunks`). Functions that allocate return null if they cannot.
 ///
-///     std::size_t unit() const;                      // chunk sizes are multiples of it
-///     std::size_t chunk_size(std::size_t n) const;   // `n` rounded up for a new chunk
-///     void        add(void* base, std::size_t n);    // records a new chunk
-///     std::size_t remove(chunk const& c);            // removes it; returns its physical bytes
-///     void*       grow_in_place(Core&, r, captured, more);
-///     void*       take_partly_backed(Core&, r, captured, guard&);
-///     void*       take_in_hole(Core&, r);
-///     bool        await_others(guard&);
-///     std::size_t trim_within(Core&, keep, guard&);
-///     std::size_t resident(block const& b) const;
-///
-/// Three functions allocate the request `r`, and return null if they cannot. `grow_in_place` is
-/// called without the lock. It maps memory to a free block that lacks some, or extends a chunk at
-/// its end: if `more`, by the size that the growth policy wants, and otherwise by the needed bytes.
-/// `take_partly_backed` allocates a free block if its pages have memory or can get it back without
-/// a wait. `take_in_hole` allocates a small block from a free block among the large blocks.
-/// `captured`: the stream of the request is being captured, so it must neither wait nor be queried.
-/// `await_others` waits for another thread that changes mappings, and returns false if there is
-/// none. `trim_within` returns free memory of chunks that are in use until at most `keep` free
-/// bytes are reserved, and returns the number of bytes returned. `resident` returns the bytes of a
-/// block that have physical memory.
+///     grow_in_place(core, r, captured, more)      // without the lock; `captured`: must not wait
+///     take_partly_backed(core, r, captured, held) // a block that can be mapped without a wait
+///     take_in_hole(core, r)                       // a small block among large ones
+///     await_others(held)                          // waits for a thread that changes mappings
+///     trim_within(core, keep, held)               // returns free pages, except `keep` bytes
+///     resident(block)                             // bytes with physical memory
 template <class G, class Core>
 concept chunk_growth =
     requires(G g, G const& c, Core& core, typename G::request const& r, typename G::guard& held,

@@ -14,17 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// A sorted array of chunks by address, each with the number of its owner. Readers need no lock: a
-/// version counter tells them if the values read are consistent (a seqlock: Boehm, Can seqlocks get
-/// along with programming language memory models?, 2012). A table that was replaced by a larger one
-/// is kept until the map is destroyed, because readers may still use it. Such tables take at most
-/// half of the memory.
+/// A sorted array of chunks by address that finds the owner of an address. Readers take no lock: a
+/// version counter detects concurrent changes (a seqlock: Boehm, 2012).
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
-/// Threads   Any thread may call `try_find` concurrently with any other call. The other functions
-///           are called by one thread at a time. No other thread may use a map that is moved.
-/// Cost      `find` and `try_find` take logarithmic time in the number of chunks. `insert` and
-///           `erase` move the entries behind the position.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
+/// Threads   Any thread may call `try_find` concurrently; the other functions need a lock, and a
+///           move exclusive access.
 class chunk_map {
 public:
     /// Result of `find` and `try_find` for an address that lies in no chunk.
@@ -81,17 +76,15 @@ public:
         chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
         return address < below.end ? below.owner : nobody;
     }
-    /// Returns the owner of the chunk that contains `p`, or `nobody` if no chunk does, without a
-    /// lock. Returns `contended` if the map kept changing during eight attempts. A thread that
-    /// holds live memory of a chunk never gets `nobody` for it.
+    /// Returns the owner of the chunk that contains `p`, or `nobody`, without a lock. `contended`
+    /// means that the map kept changing.
     [[nodiscard]] unsigned try_find(void const* p) const noexcept {
         for (int tries = 0; tries < 8; ++tries) {
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // The reads of `find` have acquire order, so this load cannot happen before them. If
-            // the version is still `before`, no thread has changed the map in between: `owner` is
-            // valid.
+            // The acquire reads of `find` precede this load, so an unchanged version proves that
+            // `owner` is valid.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;
@@ -114,8 +107,7 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// Stores with release order, so that a thread that reads one of the new values also sees
-        /// the odd version number of the change.
+        /// Stores with release order: a reader of a new value also sees the odd version number.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -136,8 +128,8 @@ private:
         /// Table that was replaced by this one; other threads may still read it.
         table* older;
     };
-    /// A change of the map in progress. As long as this object exists, the version counter is odd,
-    /// so that readers without a lock notice the change and try again.
+    /// A change of the map in progress: while this object exists, the version is odd, so that
+    /// readers try again.
     struct change {
         std::atomic<std::uint64_t>& version;
         std::uint64_t const         before;
@@ -155,8 +147,7 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // `size()` may already be the size of a larger table, by which another thread has replaced
-        // `all`.
+        // `size()` may already be that of a larger table.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

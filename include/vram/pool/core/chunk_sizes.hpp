@@ -23,11 +23,9 @@ auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) 
     }
 }
 
-/// Calculates the sizes of chunks from `Upstream` with a growth policy.
+/// Calculates the sizes of a pool's new chunks by a growth policy.
 ///
-/// Failure   The exceptions of the policy, and of the query of the device's memory, are rethrown.
-/// Threads   The rules are those of the policy.
-/// Cost      The cost is that of the policy, and for some policies a query of the device.
+/// Failure   Exceptions of the policy and of the query of the device's free memory are rethrown.
 template <class Upstream, growth Policy>
 class chunk_sizes {
     static_assert(!(Policy::asks_device && has_property<Upstream, host_accessible>),
@@ -37,11 +35,8 @@ class chunk_sizes {
 public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
-    /// Returns the size of the next chunk of the pool `core`, for a request of the stream `on`.
-    /// That is the size that the growth policy returns for `wish`, or, if the pool's limit has less
-    /// room, as many whole `unit`s as there is room for. If the result would be less than
-    /// `wish.needed` (the bytes that the request needs) or more than `largest`, returns
-    /// `wish.needed`.
+    /// Returns the policy's size for a chunk, reduced to the limit's room; `wish.needed` if that is
+    /// larger or `largest` is exceeded.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

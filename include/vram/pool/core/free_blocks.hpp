@@ -18,21 +18,18 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of a heap, in bins by size. If chunks can grow, the last block of each chunk is
-/// kept in a separate list and used only if no other block fits, so that the used part of a chunk
-/// ends as low as possible (the "wilderness" of Korn and Vo, 1985).
+/// The free blocks of a heap, in bins (free lists) by size. The last block of a chunk that can grow
+/// is used only if no other fits, so that chunks stay short (the "wilderness" of Korn and Vo,
+/// 1985).
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      `insert` and `remove` take constant time. `find` examines a bounded number of
-///           candidates, and the last block of each chunk that can grow; with `all`, every free
-///           block.
+/// Cost      Constant for `insert` and `remove`, bounded for `quick`.
 class free_blocks {
 public:
     using fit = block_places::fit;
 
-    /// If a request is larger than this and the best fitting block is still in use by a stream,
-    /// recording an event to learn when the block is unused is worth the cost.
+    /// Above this request size, recording an event to learn when a better fitting block becomes
+    /// unused is worth the cost.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
     /// `in_place`: the chunks of the heap can grow at their ends.
@@ -46,18 +43,15 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table of the pages that have physical memory. Without a table (null), blocks
-    /// that lack some physical memory are not used.
+    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
+    /// physical memory are not used.
     void know_memory(page_book const* pages) noexcept { places_.know_memory(pages); }
 
-    /// Returns true if a block that is in this index, or is about to be inserted, is the last one
-    /// of a chunk that can grow.
+    /// Returns true if the free block `b` is the last one of a chunk that can grow.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block to the bin (free list) of its size. If `is_tail(b)` returns true (`b` is
-    /// the last block of a chunk that can grow), adds it to the list of such blocks instead. That
-    /// result must not change until `remove`.
+    /// Adds a free block. The result of `is_tail(b)` must not change until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -79,10 +73,8 @@ public:
         }
     }
 
-    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`: among a few
-    /// candidates, one that fits well and that the stream may use without a wait. If there is no
-    /// such place, returns one that needs a wait. `where` is null if no place was found. If `all`,
-    /// examines every free block that is large enough.
+    /// Returns a place for `bytes`, if possible without a wait. `where` is null if none was found.
+    /// `all`: examines every free block.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -99,10 +91,8 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment, for the stream with the index `slot`. Examines
-    /// the first blocks of one or two bins (free lists by size), and of a few more if these blocks
-    /// lack physical memory. Returns a block if its first `bytes` are ready (need no wait), or
-    /// null; `find` may still find a place.
+    /// Fast path of `find` at the default alignment: returns a block that the stream `slot` may use
+    /// without a wait, or null.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -120,8 +110,7 @@ public:
                                                          : nullptr;
     }
 
-    /// The result of a `judge` function for a free block: the best place for the request in the
-    /// block, and the cost of this place. Lower is better.
+    /// The best place for a request in one free block, and the cost of this place. Lower is better.
     struct judged {
         /// Cost of a block that has no suitable place.
         static constexpr std::size_t none = ~std::size_t{0};
@@ -129,10 +118,8 @@ public:
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
-    /// of at least `bytes`, small ones first. If none of these blocks has a place, tries one block
-    /// more: the last block of a chunk that can grow, the first in the list of such blocks that is
-    /// large enough. `where` is null if that block has no place either.
+    /// Returns the place with the lowest cost by `judge(block)` among at most 65 blocks of at least
+    /// `bytes`. `where` may be null.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -163,9 +150,8 @@ public:
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)` for each free block of `bytes` or more: by bins (free lists by size),
-    /// small ones first, and then the last blocks of chunks that can grow. `visit` may remove the
-    /// block from the index.
+    /// Calls `visit(block)` for each free block of `bytes` or more, small ones first. `visit` may
+    /// remove the block.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {
@@ -179,8 +165,8 @@ public:
         }
         for_each_tail(look);
     }
-    /// Calls `visit(block)` for the last block of each chunk that can grow, if that block is free.
-    /// `visit` may remove the block from the index.
+    /// Calls `visit(block)` for each free block that ends a chunk that can grow. `visit` may remove
+    /// the block.
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {
@@ -198,17 +184,15 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->unbacked) {
-            // A block that lacks physical memory is inserted last, so that blocks with all their
-            // memory are found first.
+            // Inserted last, so that blocks with all their physical memory are found first.
             bins_.insert_last(b);
         } else {
             bins_.insert(b);
         }
     }
 
-    /// Continues `quick` if the first block of the bin (free list by size) `i` may lack physical
-    /// memory. Examines the first blocks of up to eight bins from `i` on. Returns a block if its
-    /// first `bytes` have physical memory and are ready (need no wait), or null.
+    /// Slow path of `quick`: searches up to eight bins for a block with physical memory that needs
+    /// no wait. Returns null if none.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -220,13 +204,13 @@ private:
         }
         return nullptr;
     }
-    /// Returns the first block of a bin (free list by size), or, for the index `bins::count`, of
-    /// the list of last blocks of chunks. Returns null if there is none.
+    /// Returns the first block of a bin (free list), or of `tails_` for the index `bins::count`, or
+    /// null.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block is fully backed by physical memory, is not kept for a captured
-    /// graph, and no stream except the one with the index `slot` may still access it.
+    /// Returns true if the block has all its physical memory, and neither a graph nor another
+    /// stream than `slot` may access it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -250,8 +234,7 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // A bin (free list) behind `own` has blocks of similar sizes, all large enough,
-                    // so the first block that needs no wait is taken.
+                    // All blocks behind `own` are large enough, so the first ready one is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -264,16 +247,13 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // Only places that need a wait were found. Tries one of the largest blocks: most likely
-        // some part of that block is used by no stream, and a place there needs no wait. As a place
-        // was found, `bins_.last()` is a bin (free list) that is not empty.
+        // Only places that need a wait were found. Part of one of the largest blocks may be ready.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns the place `found`, which needs no wait. Its member `tighter` tells if waiting would
-    /// give a better fit: it is the block of `dear`, a place that needs a wait, if that block is
-    /// smaller, and otherwise null.
+    /// Returns `found`, a place without a wait, with the block of `dear` as `tighter` if that is
+    /// smaller and needs a wait.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -281,8 +261,7 @@ private:
     }
     bins       bins_;
     block_list tails_;
-    /// Not moved with this object, because the page table, to which it points, moves as well: call
-    /// `know_memory` after a move.
+    /// Not moved with this object: call `know_memory` after a move.
     block_places places_;
     bool         in_place_ = false;
 };

@@ -13,13 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// A table of live large blocks by address, with the requested size and alignment of each.
-/// Descriptors of freed blocks are reused.
+/// A table of the live blocks allocated directly from the upstream, by address, with the requested
+/// size and alignment.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `owns`, `around`, `drain` and the destructor, which walk over all
-///           blocks.
+/// Cost      Constant, except for `owns`, `around` and `drain`.
 class large_blocks {
 public:
     struct entry {

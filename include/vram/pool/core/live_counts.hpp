@@ -13,12 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// Counts live bytes and allocations. The peak can be restarted; the highest number of live bytes
-/// since the pool was created is kept as well.
+/// Counts the live bytes of a pool, their peak, and the allocations.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      A few instructions.
 class live_counts {
 public:
     live_counts() = default;
@@ -39,8 +36,8 @@ public:
     }
     /// Counts the free of a block.
     void retract(std::size_t bytes) noexcept { live_ -= bytes; }
-    /// Counts freed memory as live for ever, because a stream may still access it: that use could
-    /// be neither recorded nor waited for.
+    /// Counts freed memory as live for ever, because its last use could be neither recorded nor
+    /// waited for.
     void keep_out(std::size_t bytes) noexcept {
         live_ += bytes;
         raise_peak(live_);
@@ -52,8 +49,7 @@ public:
         return std::exchange(peak_live_, live_);
     }
     void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
-    /// Returns the highest number of live bytes since the pool was created, regardless of calls of
-    /// `reset_peak`.
+    /// Returns the highest number of live bytes since creation, regardless of `reset_peak`.
     [[nodiscard]] std::size_t most_live() const noexcept {
         return peak_live_ > most_live_ ? peak_live_ : most_live_;
     }
