@@ -52,9 +52,11 @@ struct nvtx_counters_options {
 ///           last values.
 /// Cost      Without a tool one load for each event, three for an allocation. With a tool about
 ///           50 ns for an allocation and its free, and the time of the tool for each sample, or
-///           twice that within a tag; the option `step` reduces the number of samples. Up to 32
-///           threads count on cache lines of their own; more share them. Host memory: 80 bytes for
-///           a live block, 2 KiB for each tag, and up to 200 KiB for each resource.
+///           twice that within a tag; the option `step` reduces the number of samples. While other
+///           threads change the values again and again, the thread that calls the tool waits
+///           between samples, about 10 us in all. Up to 32 threads count on cache lines of their
+///           own; more share them. Host memory: 80 bytes for a live block, 2 KiB for each tag, and
+///           up to 200 KiB for each resource.
 class nvtx_counters {
 public:
     /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight

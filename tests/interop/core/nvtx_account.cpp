@@ -6,8 +6,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using doubles::nvtx_tool;
@@ -92,6 +94,47 @@ TEST_CASE("nvtx_account: the last sample has the last values, also after many ch
     };
     a.change(1, 0);
     CHECK((tool.last("account") == nvtx_tool::sample{1002, 0, 1004}));
+}
+
+TEST_CASE("nvtx_account: many changes by other threads during a sample are one more sample") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    bool         first = true;
+    tool.after_sample  = [&] {
+        if (!std::exchange(first, false)) { return; }
+        std::thread one{[&] {
+            for (int i = 0; i != 100; ++i) { a.change(2, 1); }
+        }};
+        one.join();
+        std::thread other{[&] {
+            for (int i = 0; i != 100; ++i) { a.change(-1, 0); }
+        }};
+        other.join();
+    };
+    a.change(10, 0);
+    std::vector<nvtx_tool::sample> const expected{{10, 0, 10}, {110, 100, 210}};
+    CHECK(tool.named("account").samples == expected);
+}
+
+TEST_CASE("nvtx_account: changes during a sample that cancel each other are no sample") {
+    for (std::int64_t const step : {0, 8}) {
+        nvtx_tool& tool = nvtx_tool::get();
+        tool.clear();
+        std::string const name = "account with step " + std::to_string(step);
+        nvtx_account      a{name, "a test", step};
+        a.change(20, 0);
+        int more          = 20;
+        tool.after_sample = [&] {
+            if (more-- > 0) { a.change(-10, 0), a.change(10, 0); }
+        };
+        a.change(-10, 0);
+        std::vector<nvtx_tool::sample> const expected{{20, 0, 20}, {10, 0, 20}};
+        CHECK(tool.named(name).samples == expected);
+        CHECK(more == 19);
+        a.change(10, 0); // no thread samples any more
+        CHECK((tool.last(name) == nvtx_tool::sample{20, 0, 20}));
+    }
 }
 
 TEST_CASE("nvtx_account: a thread does not sample for the others without end") {

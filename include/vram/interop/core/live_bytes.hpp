@@ -49,7 +49,7 @@ public:
     /// Returns the current values. While other threads call `add` or `sub`, the live bytes may
     /// include one of these changes and not an earlier one. They are never below 0 or above the
     /// peak.
-    [[nodiscard]] values now() const noexcept {
+    [[nodiscard, gnu::always_inline]] values now() const noexcept {
         std::int64_t const peak = peak_.load();
         std::int64_t       live = peak;
         shards_.for_each(shards_.used(), [&](shard const& each) {
