@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks
-/// from the upstream.
+/// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks.
 
 #include <vram/base/core/null_if_thrown.hpp>
 #include <vram/base/error.hpp> // report_error
@@ -31,14 +30,12 @@ namespace detail {
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
-/// Allocates chunks from the upstream, never more than `max_size` bytes in total, and counts them.
-/// The upstream is called without the lock.
+/// The common part of pools: allocates chunks from the upstream, at most `max_size` bytes in total,
+/// and counts them. The lock is released during calls of the upstream.
 ///
-/// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
-///           host memory cannot be allocated, is returned to the upstream.
-/// Threads   Any number of threads may call concurrently, if none moves the object. `count_out` and
-///           `count_back` need the lock.
-/// Cost      Growing costs a call of the upstream, and the lock two or three times.
+/// Failure   Exceptions of the upstream are rethrown.
+/// Threads   Any number of threads may call concurrently. `count_out` and `count_back` need the
+///           lock.
 template <synchronous_resource Upstream>
 class growing_base : public layer_base<Upstream> {
     using base = layer_base<Upstream>;
@@ -93,58 +90,52 @@ protected:
     /// Returns the object that notifies the observers of events in this resource.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // The upstream of a pool in an arena is a `shard_source`: events that its `seen()`
-            // sends to the observers name the arena, not the pool, as their resource.
+            // In an arena, the upstream is a `shard_source`: the observers see the arena as the
+            // resource.
             return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};
         }
     }
-    /// Returns the stream that orders the allocation of a chunk for `on`. Null means without stream
-    /// order: if the upstream is not stream-ordered, or if `on` is being captured, because the
-    /// allocation would become part of the graph.
+    /// Returns the stream that orders the allocation of a chunk, or null: then the chunk is
+    /// allocated without stream order.
     [[nodiscard]] static stream const* order_of(stream const* on) {
         if constexpr (resource<Upstream>) {
+            // During a capture, the allocation would become part of the graph.
             if (!is_captured<platform>(on)) { return on; }
         }
         return nullptr;
     }
-    /// Allocates a chunk of `size` bytes from the upstream in the order of the stream `order`, or
-    /// by `allocate_sync` if `order` is null. Returns the result of `adopt(memory)`, which is
-    /// called with the lock held. Returns null if the limit refuses the chunk. If the upstream
-    /// refuses the chunk, throws if `Throwing`, and otherwise returns null.
+    /// Allocates a chunk and returns the result of `adopt(memory)`, or null if the limit or,
+    /// without `Throwing`, the upstream refuses the chunk.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
-    /// Allocates a chunk of `size` bytes that the upstream has ready: the stream `s` can use the
-    /// chunk without a wait. Returns the result of `adopt(memory)`, which is called with the lock
-    /// held and records the chunk. Returns null if the upstream has no such chunk, if the limit
-    /// refuses the chunk, or if host memory is lacking.
+    /// Allocates a chunk that the stream `s` can use without a wait, and returns `adopt(memory)`,
+    /// or null on failure.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
         return budget_.grow_ready(seen(), lock_, this->upstream_, size, alignment, s, adopt);
     }
-    /// Returns how many more bytes the limit permits. Bytes that are reserved, being allocated or
-    /// being returned are already subtracted.
+    /// Returns how many more bytes the limit permits.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
         return budget_.room();
     }
-    /// Returns to the upstream a chunk that no stream uses, with the lock released during the call.
-    /// The caller must have removed the chunk from its records.
+    /// Returns an unused chunk to the upstream, with the lock released. The caller has removed the
+    /// chunk from its records.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
         budget_.give_back(size, held, [&] {
             seen().notify(memory_event_kind::chunk_removed, at, size);
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// The last attempt of a request: returns the result of `attempt()`. If the result is null, or
-    /// if `attempt` throws `out_of_memory`, throws `out_of_memory` with the pool's numbers.
-    /// `largest()`, the size of the largest free block, is called with the lock held.
+    /// Returns the result of `attempt()`, the last attempt of a request. Throws `out_of_memory`
+    /// with the pool's numbers if it fails.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -158,15 +149,14 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, which allocates `asked` bytes, or null if `attempt`
-    /// throws. An exception other than `std::bad_alloc` is reported to the error sink.
+    /// Returns the result of `attempt()`, or null if it throws. Reports exceptions other than
+    /// `std::bad_alloc` to the error sink.
     template <class Attempt>
     void* or_null(std::size_t asked, Attempt attempt) const noexcept {
         return null_if_thrown(name_, asked, attempt);
     }
 
-    /// Reports a free that was rejected. `explain(error)`, called with the lock held, completes the
-    /// error with the reason.
+    /// Reports a rejected free. `explain(error)` adds the reason and is called with the lock held.
     template <class Explain>
     void report_refusal(void* p, std::size_t bytes, std::size_t alignment, stream const* on,
                         call_site at, Explain explain) noexcept {
@@ -191,9 +181,8 @@ protected:
         budget_.usage.requested -= asked;
         budget_.usage.live -= taken;
     }
-    /// Trims the upstream. `here` is the number of bytes that the caller has returned to the
-    /// upstream. Returns the larger of `here` and the bytes that the upstream returned, because the
-    /// same memory may be in both.
+    /// Trims the upstream. Returns the larger of `here`, the bytes that the caller has returned,
+    /// and the upstream's result, which may overlap.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -202,9 +191,8 @@ protected:
         return here;
     }
 
-    /// Returns the total and free memory of the upstream's device. If the upstream has no device
-    /// that is always known, uses the device of the stream `on`. If `on` is null as well, uses the
-    /// device that the upstream knows now, or else the current device.
+    /// Returns the total and free memory of the upstream's device, or of the device of `on` if the
+    /// upstream's is not fixed.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());

@@ -28,17 +28,12 @@
 namespace vram {
 namespace detail {
 
-/// The allocator inside `monotonic`, which passes its calls on to this class. Allocates chunks from
-/// the upstream, up to the limit on the reserved bytes, and blocks from the chunks with a bump
-/// pointer (`stream_bump`). Memory is reused after `unwind` or `reset`.
+/// The allocator inside `monotonic`. Allocates chunks from the upstream, and blocks from the chunks
+/// with a bump pointer. Memory is reused after `unwind` or `reset`.
 ///
-/// Failure   `get<true>` throws `out_of_memory` if the request is refused, `get<false>` returns
-///           null. `put` returns false for an invalid free. `unwind` to an invalid mark is a broken
-///           contract. Other errors are thrown, or reported by functions that are `noexcept`.
+/// Failure   A refused request throws or returns null. `put` returns false for an invalid free.
 /// Threads   Any number of threads may call concurrently.
-/// Streams   A stream waits before it gets memory that other streams may still use. See
-///           `monotonic`.
-/// Cost      The lock, and an addition for a block of the chunk in use. See `monotonic`.
+/// Streams   As `monotonic`.
 template <synchronous_resource Upstream, growth Growth>
 class monotonic_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -68,9 +63,8 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers of events of this pool. In its events,
-    /// `until_reset` is true: freed memory is not allocated again before the event `all_freed`,
-    /// which `unwind` and `reset` send.
+    /// Returns the object that notifies the observers. Freed memory is not allocated again before
+    /// an event `all_freed` (`until_reset`).
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
@@ -87,9 +81,8 @@ public:
     }
     ~monotonic_core() { give_everything_back(); }
 
-    /// Allocates a block for the stream `on`, or, if `on` is null, for any stream. If the request
-    /// is refused, throws `out_of_memory` if `Throwing`, and otherwise returns null. Other errors
-    /// are thrown.
+    /// Allocates a block for the stream `on` (null: any stream). A refused request throws
+    /// `out_of_memory` if `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* get(std::size_t bytes, std::size_t alignment, stream const* on) {
         expects(valid_alignment(alignment), "monotonic: the alignment must be a power of two");
@@ -107,8 +100,7 @@ public:
                 sizes_.wanted(*this, r.on, wish, default_alignment, unsatisfiable), r.rounded,
                 [&](std::size_t n) { return grow_by<false>(r, align(n, default_alignment)); });
             if (grown != nullptr) { return grown; }
-            // `trim` may make the host wait, which must not happen while the request's stream is
-            // being captured.
+            // `trim` may make the host wait, which is not allowed during a capture.
             if (!is_captured<platform>(on) && trim() != 0) {
                 if (void* const p = grow_by<false>(r, r.rounded)) { return p; }
             }
@@ -122,8 +114,7 @@ public:
             return nullptr;
         }
     }
-    // Takes the stream by value: the caller passes no address, and so can keep its stream in a
-    // register.
+    // Takes the stream by value, so that the caller can keep it in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }
@@ -131,17 +122,13 @@ public:
         return base::or_null(bytes, [&] { return get<false>(bytes, alignment, on); });
     }
 
-    /// Counts the `bytes` at `p` (null: nothing) as free. The stream `on` (null: no stream) may
-    /// still use them. Blocks have no descriptors, so returns false, and changes nothing, only if
-    /// the `bytes` at `p` are not all used memory, or if fewer bytes are live around `p`. If the
-    /// use by `on` can be neither recorded nor waited for, the block stays live, and true is
-    /// returned.
+    /// Counts the `bytes` at `p` as free; the stream `on` (if not null) may still use them. Returns
+    /// false for an invalid free.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // If the use by the stream `on` could be neither recorded nor waited for, the block stays
-        // live.
+        // The block stays live if its use by `on` could be neither recorded nor waited for.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -159,22 +146,22 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If the
-    /// last mark has this position, returns the number of that mark instead.
+    /// Creates a mark with the number `fresh` at the current position. Returns its number: that of
+    /// the last mark if its position is equal.
     [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
         auto const held = this->lock_.hold();
         return books_.stack().mark(fresh);
     }
-    /// Frees all blocks that were allocated since the mark with the number `serial`, which must
-    /// exist. The stream `on` (null: no stream) may still use them.
+    /// Frees all blocks allocated since the mark `serial`, which must exist. The stream `on` (null:
+    /// none) may still use them.
     void unwind(std::uint64_t serial, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(serial),
                 "monotonic: the mark must belong to this resource and must not be unwound");
         unwind_to(serial, on);
     }
-    /// Frees all blocks and removes all marks. The stream `on` (null: no stream) may still use the
-    /// blocks. If that use can be neither recorded nor waited for, frees nothing.
+    /// Frees all blocks and marks, unless the pending use by the stream `on` (null: none) can be
+    /// neither recorded nor awaited.
     void reset(stream const* on) noexcept {
         auto const held = this->lock_.hold();
         unwind_to(0, on);
@@ -238,9 +225,8 @@ private:
         this->count_out(r.asked, r.asked);
         return p;
     }
-    /// Allocates a chunk of `size` bytes from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses the chunk. If the upstream refuses the chunk, throws if
-    /// `Throwing`, and otherwise returns null.
+    /// Allocates a chunk from the upstream, and `r` from the chunk. Returns null if the limit or,
+    /// without `Throwing`, the upstream refuses.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =
@@ -251,9 +237,8 @@ private:
                            r);
         });
     }
-    /// Frees the blocks allocated since the mark with the number `serial` (0: all blocks), and
-    /// notifies the observers. Besides the streams that allocated or freed these blocks, the stream
-    /// `on` (null: no other) may still use them. The lock must be held.
+    /// Frees the blocks allocated since the mark `serial` (0: all) and notifies the observers. The
+    /// lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {

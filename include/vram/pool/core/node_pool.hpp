@@ -15,14 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// A free list of descriptors of type `Note`, which are allocated in groups of `per_slab`. A `Note`
-/// has a member `next`, which links unused ones. Descriptors keep their addresses, also if the pool
-/// is moved. All of them are destroyed with the pool.
+/// A free list of descriptors of type `Note`, which are allocated in groups and linked by
+/// `Note::next`. Descriptors keep their addresses, also if the pool is moved.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      `make` and `put_back` cost a few instructions. `reserve` allocates once for every
-///           `per_slab` descriptors.
+/// Cost      Constant; `reserve` allocates `per_slab` descriptors at once.
 template <class Note>
 class node_pool {
 public:
@@ -58,15 +56,14 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept { return count_ >= count; }
     [[nodiscard]] bool empty() const noexcept { return unused_ == nullptr; }
 
-    /// Takes an unused descriptor and resets it to `Note{}`. There must be one: call `reserve`
-    /// before.
+    /// Takes an unused descriptor and resets it to `Note{}`. Requires `reserve` before.
     [[nodiscard]] Note* make() noexcept {
         Note* const note = reuse();
         *note            = Note{};
         return note;
     }
-    /// Takes an unused descriptor, which keeps the values of its last use, for a caller that writes
-    /// every member that is read later. There must be one: call `reserve` before.
+    /// Takes an unused descriptor, which keeps the values of its last use. Requires `reserve`
+    /// before.
     [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);
@@ -79,12 +76,10 @@ public:
     }
 
 private:
-    /// Size of a cache line. Groups of descriptors begin at a multiple of it, so that a descriptor
-    /// of this size lies in one line.
+    /// Size of a cache line. A descriptor of this size lies in one line.
     static constexpr std::size_t line = 64;
 
-    // The head of one allocation in host memory. An array of `per_slab` descriptors (of type
-    // `Note`) follows it in the allocation.
+    // The head of an allocation; an array of `per_slab` descriptors follows in memory.
     struct slab {
         slab* next;
     };

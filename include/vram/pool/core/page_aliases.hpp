@@ -21,14 +21,12 @@ struct page_place {
     friend bool operator==(page_place const&, page_place const&) = default;
 };
 
-/// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
-/// no ring, or in one ring with other pages. Chunks are numbered. If a chunk is removed, the last
-/// chunk gets the number of the removed chunk.
+/// Groups of pages that have shared physical memory, as circular lists (rings). A page is in at
+/// most one ring. If a chunk is removed, the last chunk gets its number.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      Linear in the size of a ring, which is nearly always two; `widen` in the number of new
-///           pages. `remove` may walk over the pages of all chunks.
+/// Cost      Linear in the size of a ring; `remove` in all pages.
 class page_aliases {
 public:
     page_aliases() = default;
@@ -39,23 +37,21 @@ public:
         return *this;
     }
 
-    /// Returns the number of pages in rings (lists of pages that have had the same memory).
+    /// Returns the number of pages in rings.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// `reserve()` makes room for one more chunk, so that `add` cannot fail. `reserve(chunk,
-    /// pages)` makes room for `pages` pages in total of a chunk, so that `widen` cannot fail.
+    /// `reserve()` makes room for one more chunk. `reserve(chunk, pages)` makes room for `pages`
+    /// pages of a chunk in total.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
 
     /// Adds a chunk without pages. Requires `reserve` before.
     void add() noexcept { chunks_.push(); }
-    /// Sets the number of pages of a chunk, which may only grow. New pages share memory with no
-    /// other page. Requires `reserve` before.
+    /// Raises the number of pages of a chunk. New pages are in no ring. Requires `reserve` before.
     void widen(std::size_t chunk, std::size_t pages) noexcept {
         while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
     }
-    /// Removes a chunk, and its pages from their rings (lists of pages that had the same memory).
-    /// The last chunk then gets the number `chunk`.
+    /// Removes a chunk and its pages from their rings. The last chunk then gets the number `chunk`.
     void remove(std::size_t chunk) noexcept {
         for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
         std::size_t const last = chunks_.size() - 1;
@@ -68,9 +64,8 @@ public:
         }
     }
 
-    /// Records that `page` now has the physical memory of `other`: moves `page` from its ring (list
-    /// of pages that shared one memory), if any, to that of `other`, which is made if there is
-    /// none. Does nothing if both pages are in one ring already.
+    /// Records that `page` now has the physical memory of `other`: moves `page` to the ring (list
+    /// of aliases) of `other`.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -83,7 +78,7 @@ public:
         at(page) = std::exchange(at(other), link{page});
         ++size_;
     }
-    /// Removes a page from its ring (the list of pages with the same memory), if it is in one.
+    /// Removes a page from its ring (list of aliases), if any.
     void part(page_place const& page) noexcept {
         link const after = std::exchange(at(page), link{});
         if (!after.any()) { return; }
@@ -95,15 +90,14 @@ public:
         at(before) = link{}; // a ring with one page left is dissolved
         --size_;
     }
-    /// Calls `visit(other)` for the other pages of the page's ring (pages with the same memory).
+    /// Calls `visit(other)` for the other pages of the page's ring.
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
             visit(l.where());
         }
     }
-    /// Calls `visit(other)` for the other pages of the page's ring (list of pages with the same
-    /// memory), and dissolves the ring.
+    /// Calls `visit(other)` for the other pages of the page's ring, and dissolves the ring.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});
@@ -117,7 +111,7 @@ public:
     }
 
 private:
-    /// The next page in a ring, in 8 bytes. A page that is in no ring has an empty link.
+    /// The next page in a ring, in 8 bytes, or nothing.
     class link {
     public:
         link() = default;
@@ -136,8 +130,7 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring (circular list of pages that have had
-    /// the same physical memory), or an empty link if the page is in no ring.
+    /// For each page of each chunk: the next page of its ring, or an empty link.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `page_book` is the page table of a pool: it records which pages of the chunks have physical
-/// memory.
+/// `page_book` is the page table of a pool over virtual memory.
 
 #include <vram/base/core/heap_array.hpp>
 #include <vram/pool/core/page_aliases.hpp> // page_aliases, page_place
@@ -16,15 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// The table of the pages of a pool over virtual memory: a few bits for each page of each chunk. A
-/// chunk begins at a page boundary and consists of whole pages. If the physical memory of a page is
-/// mapped to another page instead, the table records which page has it now, so that the memory can
-/// be mapped back.
+/// The page table of a pool over virtual memory: records which pages of the chunks have physical
+/// memory. For memory that was moved to another page, records which page has it now.
 ///
-/// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
+/// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Finding a chunk is linear in their number. Most functions on a run of pages take one
-///           step for 64 pages.
+/// Cost      Linear in the number of chunks.
 class page_book {
 public:
     /// The pages from `first` to `last - 1` of the chunk with the number `chunk`.
@@ -61,13 +57,12 @@ public:
         }
         set({i, 0, chunks_[i].pages}, true);
     }
-    /// Records that the chunk at `base` was extended by `more` bytes, which have no physical
-    /// memory.
+    /// Records that the chunk at `base` got `more` bytes at its end, without physical memory.
     void widen(void* base, std::size_t more) {
         lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
     }
-    /// Removes the chunk at `base` from this table, without unmapping memory. Returns how many of
-    /// its bytes have physical memory, or 0 if the table does not contain the chunk.
+    /// Removes the chunk at `base` from the table, and returns how many of its bytes have physical
+    /// memory.
     std::size_t remove(void* base) noexcept {
         std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
         if (i == chunks_.size()) { return 0; }
@@ -125,19 +120,18 @@ public:
     }
     /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-    /// Returns the total size in bytes of the pages in the run `r` without physical memory, except
-    /// pages whose memory was moved to another page.
+    /// Returns the size in bytes of the pages in `r` without physical memory, except pages with
+    /// memory moved elsewhere.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
-    /// Returns true if the memory of some page in the run was moved to another page. A stream may
-    /// still use such memory through the address of its old page.
+    /// Returns true if memory of some page in the run was moved to another page. Streams may still
+    /// use the old address.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page in the run without physical memory, the last page
-    /// first, until `visit` returns false. `left` is true if the memory of the page was moved to
-    /// another page.
+    /// Calls `visit(page, left)` for each page without physical memory, the last first, until it
+    /// returns false. `left`: the memory was moved.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -154,8 +148,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest run that has the end of `r` and contains at least `bytes` of physical
-    /// memory, or the whole run `r` if it contains less.
+    /// Returns the shortest run that ends as `r` and contains `bytes` of physical memory, or `r` if
+    /// that contains less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -166,17 +160,15 @@ public:
         return r;
     }
 
-    /// If `mapped`, records that every page in the run has physical memory; a page that had none
-    /// got new memory. Otherwise records that no page in the run has physical memory. That memory
-    /// was returned to the device, so pages outside the run that were mapped to it are recorded as
-    /// having none, too.
+    /// Records that all pages in the run have physical memory (`mapped`), or that none has, because
+    /// the memory was returned to the device.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
                 if (has(p) == mapped) { continue; }
                 if (mapped) {
                     rings_.part(p);
-                } else {
+                } else { // pages outside the run with this memory lose it, too
                     rings_.dissolve(p,
                                     [&](page_place const& one) { set_bits(run_of(one), false); });
                 }
@@ -184,8 +176,8 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// Records that `bytes` of physical memory were moved, from the first pages in the run `from`
-    /// that had some to the first pages in the run `to` that had none. The runs do not overlap.
+    /// Records that `bytes` of memory moved from the first pages in `from` with memory to the first
+    /// pages in `to` without.
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
@@ -203,27 +195,24 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Corrects the table: `there` is true if the upstream has physical memory in this page. Memory
-    /// that the table did not expect counts as new. If the page has none, its memory is assumed to
-    /// have been moved to another page.
+    /// Corrects the table: `there` is true if the page has physical memory. Otherwise its memory is
+    /// assumed to have been moved.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory that was moved away from `page` is now at the address `q`, as the
-    /// upstream says, so that it can be moved back later. Does nothing if `q` is in no chunk.
+    /// Records that the memory of `page` is now at the address `q`, if that lies in a chunk.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages in rings: lists of pages that share, or have shared, memory.
+    /// Returns the number of pages that share, or have shared, memory with another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// The result of `source_of(page, all)`: the page that now has the memory that was moved away
-    /// from `page`. `known` is false if there is no record of that page, or if another page in the
-    /// run `all` has had the same memory.
+    /// The page that now has the memory of another page. `known` is false if no usable page is
+    /// recorded.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -237,8 +226,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages in the run that have physical memory. Until `withdraw`, their memory may be
-    /// mapped to other pages.
+    /// Marks the pages in the run that have physical memory: their memory may be mapped to other
+    /// pages until `withdraw`.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -251,22 +240,21 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks all pages in the run as wanted (a request needs their memory), or, if `wanted` is
-    /// false, clears that mark. In both cases clears the mark of `give`, which permits moving their
-    /// memory to the request.
+    /// Sets or clears the mark that a request needs the memory of these pages. Also clears the mark
+    /// of `give`.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Returns true if some page in the run has physical memory that is wanted: a request needs
-    /// this memory at another address (see `want`).
+    /// Returns true if a request needs the physical memory of some page in the run at another
+    /// address (`want`).
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Called for pages of free blocks. Marks those that a request wants and that have physical
-    /// memory as granted: the memory may be moved to that request.
+    /// Permits moving the memory of those pages in the run that have memory and are marked by
+    /// `want`.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -274,9 +262,7 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the total size in bytes of the granted pages at the beginning of the run, up to the
-    /// first page that is not granted. A page is granted (`give`) if its memory may be moved to a
-    /// request.
+    /// Returns the size in bytes of the pages at the beginning of the run that `give` has marked.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -285,10 +271,8 @@ public:
     }
 
 private:
-    /// Five masks with one bit for each of 64 pages. `mapped`: the page has physical memory.
-    /// `wanted`: a request wants this memory. `given`: the memory may be moved to the request.
-    /// `left`: the page's memory was moved to another page. `offered`: the memory may be mapped to
-    /// other pages too.
+    /// Flags of 64 pages. `mapped`: has memory; `left`: the memory was moved; `wanted`, `given`,
+    /// `offered`: see the functions.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -298,8 +282,7 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask that selects the run's pages in the `word` (bits of 64 pages) of its first
-    /// page. Pages of the run in later words are not in the mask.
+    /// Returns the mask of those pages of the run that share one `word` with its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -311,8 +294,7 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`, a
-    /// mask for 64 pages.
+    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -328,8 +310,7 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the total size in bytes of the pages in the run whose bit is set in `bits(word)`, a
-    /// mask for 64 pages.
+    /// Returns the size in bytes of the pages in the run with a bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;

@@ -19,16 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// Maps physical memory to the chunks of a pool over virtual memory, and records in the table
-/// `book` which pages have some. A chunk is a range of addresses; pages of its free blocks may lack
-/// memory. Functions that call the driver get the pool's `pool_core` as `core`, and release the
-/// pool's lock (the guard `held`) during the call.
+/// Maps physical memory to the pages of a pool over virtual memory, and keeps the page table
+/// `book`. Functions with the pool's lock as parameter `held` release it during calls of the
+/// driver.
 ///
-/// Failure   If the driver maps or moves only a part of the pages, the table is corrected, so that
-///           a page without memory never counts as mapped.
-/// Threads   The pool's lock must be held. One thread at a time changes mappings: the owner of a
-///           `page_turn`.
-/// Cost      The calls of the upstream.
+/// Failure   If the driver maps only part of the pages, the table is corrected.
+/// Threads   One thread at a time changes mappings: the owner of a `page_turn`.
 template <class Platform>
 class page_memory {
 public:
@@ -45,17 +41,13 @@ public:
 
     page_book book; ///< table of the pages that have physical memory
 
-    /// While this object exists, only its thread may change mappings of pages. The pool's lock is
-    /// held when the object is created and destroyed, and may be released in between. Another
-    /// thread whose allocation would be refused first waits for the end of this object
-    /// (`await_mappings`).
+    /// The right of one thread to change mappings of pages. The pool's lock must be held at
+    /// creation and destruction.
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Errors of driver calls are to be reported at once, but the errors of a thread that
-            // holds a counted lock are reported only after the unlock. `turn_` is held during
-            // driver calls, so it is not counted here. The destructor counts it again, because the
-            // unlock of `turn_` subtracts one.
+            // `turn_` must not count as a held lock: errors of driver calls would be delayed until
+            // its unlock. The destructor restores the count.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -70,11 +62,11 @@ public:
         page_memory& owner_;
         guard        held_;
     };
-    /// Returns true if a `page_turn` exists: some thread, perhaps the calling one, is changing
-    /// mappings of pages. The pool's lock must be held.
+    /// Returns true if a thread, perhaps the calling one, is changing mappings. The pool's lock
+    /// must be held.
     [[nodiscard]] bool changing_mappings() const noexcept { return mover_ != nullptr; }
-    /// If another thread is changing mappings of pages, waits until that thread is done, and
-    /// returns true. Otherwise returns false. The lock `held` is released during the wait.
+    /// Waits for another thread that is changing mappings, with the lock `held` released. Returns
+    /// false if there is none.
     bool await_mappings(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();
@@ -83,10 +75,10 @@ public:
         return true;
     }
 
-    /// Makes a block live after memory was mapped to all of its pages, and returns its address. A
-    /// free neighbour on the same pages is recorded as complete if it lacks no memory now.
+    /// Makes a block live after memory was mapped to all of its pages, and returns its address.
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
+        // A free neighbour on the same pages may have all its memory now.
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->unbacked || beside->bytes == 0) { continue; }
             if (!lacks(*beside)) { core.heap_.complete(beside); }
@@ -97,8 +89,8 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to all pages in the run that have none. Returns false, and maps nothing, if
-    /// the limit or the driver refuses the memory.
+    /// Maps new memory to the pages in the run that have none. Returns false if the limit or the
+    /// driver refuses the memory.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);
@@ -124,26 +116,22 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to the pages of [from, to) that have none. Returns false if the limit or the
-    /// driver refuses the memory, or if the memory of one of the pages was moved to another page:
-    /// streams may still use that memory through the old address, so no other memory may be mapped
-    /// there.
+    /// Maps new memory to the pages of [from, to) without any. Returns false if memory is refused
+    /// or some was moved to other pages.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
+        // Streams may still use moved memory through its old address.
         return !book.left(all) && fill(core, all, held);
     }
-    /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`. All pages of
-    /// the first range have memory, those of the second have none.
+    /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`, which have
+    /// none.
     template <class Core>
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Moves physical memory by a call of `remap` of the upstream, with the lock released: the
-    /// first pages with memory in the `n` bytes at `from` give it to the first pages without memory
-    /// in the `m` bytes at `to`. `expected` is the number of bytes that should move according to
-    /// the table of pages. If another number moves, the table is corrected by queries of the
-    /// upstream.
+    /// Moves physical memory from the first pages with memory at `from` to the first pages without
+    /// memory at `to`, and updates the table.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -164,10 +152,8 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Called after the upstream has moved or unmapped more or fewer bytes than expected. Queries
-    /// the upstream for each page in `all`, with the lock released, and corrects the table of
-    /// pages. The reserved bytes are corrected last: until then they are too high, so no other
-    /// thread sees room within the limit that does not exist.
+    /// Corrects the page table by queries of the upstream, after another number of bytes was moved
+    /// or unmapped than expected.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
@@ -199,6 +185,7 @@ public:
             held.lock();
             if (went != nullptr) { book.find(page_at(p), went); }
         });
+        // Last: too large a number of reserved bytes lets no other thread exceed the limit.
         core.budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
@@ -212,8 +199,8 @@ public:
     }
 
 private:
-    /// Sends the observers one event `kind` for each page in the run that has memory (if `mapped`),
-    /// or for each that has none (if not), in order, for at most `bytes` in total.
+    /// Notifies the observers of each page in the run with (`mapped`) or without memory, for at
+    /// most `bytes` in total.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {
@@ -227,11 +214,11 @@ private:
         }
     }
 
-    /// Held by the thread that changes mappings of pages (`page_turn`), also while that thread has
-    /// released the pool's lock for a call of the driver.
+    /// Held by the thread that changes mappings, also while that thread has released the pool's
+    /// lock.
     lock turn_;
-    /// Identifies the thread that changes mappings of pages, by the address of one of its
-    /// thread-local variables. Null if there is none.
+    /// Identifies the thread that changes mappings by the address of a thread-local variable, or
+    /// null.
     unsigned const* mover_ = nullptr;
 };
 

@@ -15,17 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// Gives physical memory of free pages to the pages of a block that lack memory. If the memory
-/// returns to the address at which it was last, the driver is not called, and the host need not
-/// wait: stream order is enough. If the address had no memory before, the memory of a free page
-/// that the requesting stream may use is mapped there as well, without a wait, and then has two
-/// addresses. If the address must get other memory than before, the old mapping is removed, after
-/// the host has waited for all pending uses (the page stitching of GMLake, 2024).
+/// Gives physical memory of free pages to the pages of a block that lack memory, in place of new
+/// memory (page stitching: GMLake, 2024). Memory that returns to its last address needs no driver
+/// call and no wait of the host.
 ///
-/// Failure   The functions fail as those of `page_memory`. Memory that was not moved stays mapped
-///           to its previous page.
+/// Failure   As `page_memory`.
 /// Threads   One thread at a time.
-/// Cost      A walk over the free blocks of at least a page, and the calls of the upstream.
 template <class Platform>
 class page_mover : public page_memory<Platform> {
     using base = page_memory<Platform>;
@@ -36,11 +31,8 @@ public:
 
     using base::base;
 
-    /// Maps memory of free blocks to the pages of the block `b` (given by `target()`) that have
-    /// none. If the memory of a page was moved to another page, the page can only get this memory
-    /// back: it does if the memory belongs to a free block now. Of the other pages, at most
-    /// `others` get memory of any free pages. Uses only memory that the stream `on` may use without
-    /// a wait (null: memory that no stream uses). Some pages may still lack memory afterwards.
+    /// Maps free memory that is ready for the stream `on` to pages of `b`: their moved memory, and
+    /// for `others` pages any memory.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
@@ -57,8 +49,7 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        // Takes the memory of up to `others` pages of any free blocks. Blocks at the ends of chunks
-        // come first: a pool places blocks there last.
+        // Takes pages of any free blocks, those at the ends of chunks first: a pool uses them last.
         if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
@@ -69,11 +60,12 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // Blocks in `aside` are no longer in the free lists, so the search above does not
-                // visit them. Takes their pages that are not yet the source of a move.
+                // The search above does not visit the blocks in `aside`. Takes their pages that are
+                // not yet the source of a move.
                 give_any(own(*one), others);
             }
         }
+        // Free neighbours on the first and last page get memory that may be ready for `on` alone.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -82,18 +74,14 @@ public:
         }
     }
 
-    /// Maps memory of free blocks to the pages of `b` that have none: their previous memory, if the
-    /// stream may use it now; after a wait of the host, also other memory. `target()` returns the
-    /// pages of `b`; it is called again after each wait, which may change chunk numbers. Returns
-    /// false if pages still lack memory and must get no new memory, because a stream that is being
-    /// captured may access their previous memory through these addresses.
+    /// Maps memory of free blocks to pages of `b` without memory, perhaps after a wait. Returns
+    /// false if new memory is not allowed there.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if the memory of some page of `b` was moved to another address. Streams may still
-        // access it through the page, so only this memory may return to the page before the host
-        // has waited for these streams.
+        // True if memory of `b` was moved elsewhere: streams may still use it here, so other memory
+        // requires a wait.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -106,24 +94,20 @@ public:
     }
 
 private:
-    /// The move of the memory of consecutive pages. It contains addresses and not numbers of
-    /// chunks, because chunk numbers may change while the lock is released.
+    /// A move of the memory of consecutive pages. Contains addresses, because chunk numbers may
+    /// change while the lock is released.
     struct page_move {
         std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
 
-    /// Fills `moves_` with the moves that give memory to the pages in the run without memory, the
-    /// last page first. If the memory of a page was moved to another page, that page is the source,
-    /// and is marked as wanted; if it is not found, there is no move. Any other page gets a move
-    /// without a source, but only if `fresh`. Returns the number of pages in moves without a
-    /// source.
+    /// Plans `moves_` that give memory to the run's pages without memory. Returns the number of
+    /// pages in moves without a source.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
-        // Number of the chunk of the last source page. Pages of two chunks are not joined in one
-        // move, even if their addresses are adjacent.
+        // Chunk of the last source page: one move must not cover pages of two chunks.
         std::size_t whose = 0;
         moves_.clear();
         moves_.reserve(all.size());
@@ -156,9 +140,8 @@ private:
         }
         return unbacked;
     }
-    /// Assigns pages of a free run, the last first, to moves without a source page. Skips pages
-    /// that a move already uses. Assigns at most `others` pages, and subtracts their number from
-    /// `others`.
+    /// Assigns pages of a free run, at most `others`, to moves without a source, and subtracts
+    /// their number from `others`.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -192,12 +175,12 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the planned `moves_` of physical memory between pages, from source pages that are
-    /// granted (may be taken). First clears the marks (wanted, granted) of all source pages: the
-    /// lock is released during a move. Another thread may then return a chunk with an unmoved page
-    /// to the upstream, and the marks of that page can no longer be found by address.
+    /// Performs the planned `moves_` of physical memory from source pages that may be taken
+    /// (`give`).
     template <class Core>
     void remap_all(Core& core, guard& held) {
+        // Clears all marks first: a move releases the lock, and another thread may then return a
+        // source chunk to the upstream.
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -223,14 +206,13 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns the number of bytes of a move, from the offset `at` on, up to the first source page
-    /// that is not granted (may not be taken).
+    /// Returns the number of bytes of a move, from the offset `at` on, before the first source page
+    /// that is not granted.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// The first and the last page of `b` may also contain parts of free neighbours. If one of the
-    /// `moves_` maps memory to such a page, that memory may be ready for the stream `s` alone. So
-    /// the neighbours get a pending use by `s`. If that fails, the move of the page is cancelled.
+    /// Records the stream `s` for free neighbours on the first and last page of `b`, or cancels the
+    /// move of that page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -243,9 +225,8 @@ private:
             }
         }
     }
-    /// Records a pending use for the free neighbours of `b` on the page at the address `page`: the
-    /// stream `s` may still access the memory of that page, so another stream must wait for `s`
-    /// first. Returns false if there is no room for the record.
+    /// Records that `s` may still use the parts of the page at `page` outside `b`. Returns false if
+    /// that fails.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
@@ -257,9 +238,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of free pages that no stream uses, in the heap for blocks of this size, to
-    /// those pages of `target()` that have none, until all have some or no such free page is left.
-    /// The lock `held` is released during the calls of the driver.
+    /// Moves memory of free pages that no stream uses to the pages of `target()` without memory, as
+    /// far as there is some.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {

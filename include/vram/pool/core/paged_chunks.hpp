@@ -24,18 +24,12 @@
 namespace vram {
 namespace detail {
 
-/// How a pool over virtual memory grows (a model of the concept `chunk_growth`). If no free block
-/// with memory fits a request, memory is mapped to a block that lacks some, or behind the end of a
-/// chunk: first the memory that was there last, then new memory. Memory of other free pages is used
-/// instead of new memory if `options.remap` is set, or if more would be reserved than
-/// `options.slack` allows.
+/// How a pool over virtual memory grows. Physical memory is mapped to a free block that lacks some,
+/// or behind the end of a chunk. `pool_options::remap` and `slack` reuse the memory of other free
+/// pages.
 ///
-/// Failure   The functions fail as those of the upstream.
-/// Threads   `grow_in_place` takes the pool's lock; other functions need it. One thread at a time
-///           changes mappings; others allocate a chunk instead, or wait if they cannot.
-/// Cost      The calls of the upstream, and a walk over the free blocks of a page or more. With
-///           `remap`, the host waits for all pending uses if pages move to addresses where they
-///           were not last.
+/// Failure   As the upstream.
+/// Threads   One thread at a time changes mappings; only `grow_in_place` takes the lock itself.
 template <remappable_resource Upstream>
 class paged_chunks {
 public:
@@ -47,17 +41,16 @@ public:
     using chunk           = typename heap::chunk;
     using chunk_extension = typename heap::chunk_extension;
 
-    /// False: before growth, no idle chunks are returned: `trim_within` unmaps free pages singly.
+    /// False: the pool unmaps free pages singly instead of returning idle chunks.
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
-    /// Gives the heap the address of the table of pages with memory, which is a member of this
-    /// object. Called again after the pool was moved, because the address has changed.
+    /// Sets the heap's pointer to the page table in this object. Called again after a move.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
-    /// Returns the number of bytes of which chunk sizes are multiples: the size of a page.
+    /// Returns the page size; chunk sizes are multiples of it.
     [[nodiscard]] std::size_t unit() const noexcept { return pages_.book.page(); }
     /// Returns the size of a chunk for `bytes`, rounded up to whole pages.
     [[nodiscard]] std::size_t chunk_size(std::size_t bytes) const noexcept {
@@ -68,10 +61,8 @@ public:
     /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps physical memory to addresses without it, in a free block or at the end of a chunk,
-    /// which is extended, and allocates the request `r` there. With `more`, extends it as far as
-    /// the growth policy wants, if `remap` and `slack` permit. In a capture (`captured`), maps only
-    /// new memory. Returns null on failure, or if another thread is mapping pages.
+    /// Maps physical memory to a free block or behind the end of a chunk, and allocates the request
+    /// `r` there, or returns null.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -85,8 +76,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if new memory may be mapped to all pages of the block: no stream can still
-                // access their previous memory through these addresses.
+                // True if no stream can still access previous memory of the block, so that new
+                // memory may be mapped.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -98,23 +89,21 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // Some pages have no memory yet: the limit or the driver refused new memory, or
-                // their own was moved. With `pool_options::slack`, except during a capture, memory
-                // of free pages is mapped to them.
+                // New memory was refused, or memory was moved elsewhere. With `slack`, memory of
+                // free pages is used instead.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a gap between large ones. Returns null if there is no such gap,
-    /// and always with `remap`, which maps the pages of gaps to the addresses of other requests.
+    /// Allocates a small block in a gap between large blocks, or returns null. Always null with
+    /// `remap`, which moves those pages.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block if all its pages have memory or, with neither `remap` nor `captured`
-    /// (a capture), can get back their last memory from free pages that the stream may use now.
-    /// Returns null if there is none, or if it needs mapping and another thread is mapping pages.
+    /// Allocates a free block with memory on all its pages, perhaps after their moved memory was
+    /// mapped back without a wait, or returns null.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -136,11 +125,10 @@ public:
                 pages_.back_from_free(core, r, r.on, b, target, 0, held);
             });
     }
-    /// If another thread is changing mappings of pages, waits until that thread is done, and
-    /// returns true. Otherwise returns false.
+    /// Waits for another thread that is changing mappings. Returns false if there is none.
     bool await_others(guard& held) { return pages_.await_mappings(held); }
     /// Unmaps pages of free blocks that no stream uses, until at most `keep` free bytes are
-    /// reserved or no more can be unmapped. Returns the number of bytes unmapped.
+    /// reserved. Returns the bytes unmapped.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {
         std::size_t back = 0;
@@ -184,9 +172,7 @@ public:
         return back;
     }
 
-    /// Returns how many bytes of a block have physical memory: all, unless its pages may lack
-    /// memory. This is the case if the block is `unbacked`, or is set aside (in no list) because
-    /// its pages are being unmapped: then the table of pages tells the number.
+    /// Returns how many bytes of a block have physical memory.
     [[nodiscard]] std::size_t resident(block const& b) const noexcept {
         bool const some = b.unbacked || b.now == block::state::cached;
         return some ? pages_.book.behind(b.address, b.end()) : b.bytes;
@@ -203,11 +189,8 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` and returns the number of bytes added, or 0 if no attempt succeeds.
-    /// An attempt is a call of `widen(bytes)`, which returns the bytes added, or 0. If `more`,
-    /// tries the size that the growth policy wants, then smaller sizes down to `m.by`. Otherwise
-    /// tries only `m.by`. Releases the lock during the calls. If a call throws, the chunk is
-    /// unchanged, and the exception is rethrown.
+    /// Extends the chunk of `m` with `widen(bytes)`: by `m.by`, or, if `more`, up to the growth
+    /// policy's size. Returns the bytes added.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -225,11 +208,8 @@ private:
         held.lock();
         return by;
     }
-    /// Reserves a block with `find()` and calls `equip(block, target)`, which maps memory to the
-    /// pages of the block (`target()` returns them) and may release the lock. Then makes the block
-    /// live and returns its address. Gives the block back and returns null if another thread is
-    /// changing mappings, or if some page still lacks memory. Returns null if `find` finds no
-    /// block.
+    /// Reserves a block with `find()`, maps memory with `equip(block, target)`, and returns the
+    /// block's address, or null if pages lack memory.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -256,10 +236,8 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps memory that the pool already has to the pages of `b` (given by `target()`) that have
-    /// none; maps no new memory. A page whose memory was moved to another page gets it back if the
-    /// other page is free. Of the remaining pages, only so many get memory of free pages that new
-    /// memory for the rest stays within the limit `pool_options::slack`.
+    /// Maps memory of free pages to `b`: its moved memory, and other memory as far as
+    /// `pool_options::slack` forbids new memory.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -271,10 +249,8 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Reserves a free block for the request; its pages may lack memory. If there is none, first
-    /// extends a chunk at its end (the lock is released): by the growth policy's size if `more`,
-    /// else by the bytes needed. Returns null if that fails. If `more`, and the block lies at the
-    /// chunk's new end, sets `until` to that end: memory may be mapped up to there.
+    /// Reserves a free block that may lack memory, perhaps after it has extended a chunk. `until`
+    /// may get the chunk's new end.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -309,28 +285,25 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        // Marks again the free pages whose memory may be mapped to the block: while the lock was
-        // released, other threads may have changed mappings.
+        // The lock was released, so mappings may have changed: marks the usable pages again.
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // `until` stays 0 if `b` is not at the end of the extended chunk: another thread may have
-        // freed a better block while the lock was released. Then only pages of `b` get memory.
-        // `b->after` exists, because a chunk ends with a free block, which may be empty.
+        // `until` stays 0 if `b` is elsewhere: another thread may have freed a better block.
+        // The chunk ends with a free block, so `b->after` exists.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
-    /// Returns the first aligned place for the request in a block, with the number of its bytes
-    /// without physical memory as the cost, or nothing if the request does not fit.
+    /// Returns the first aligned place for the request in a block. The cost is the number of bytes
+    /// without physical memory.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns the first place in `b` for the request at which every page has memory or can get
-    /// some: moved memory that comes back (not if `captured`), or, if `fresh`, new memory. The cost
-    /// of the place is that of these pages (`last_lost`). Returns `{}` if there is no such place.
+    /// Returns the first place in `b` for the request where all pages have or can get memory (if
+    /// `fresh`, also new memory).
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -343,10 +316,8 @@ private:
         }
         return {};
     }
-    /// Returns 0 if every page in the run has memory or can get some, else the end address of the
-    /// last page that cannot. A page whose memory was moved to another page can only get that
-    /// memory back: if `offer` has marked that other page, and not if `captured`. This adds 1 to
-    /// `cost`. Any other page can get new memory if `fresh`, which adds `new_page` to `cost`.
+    /// Returns 0 if every page in the run has or can get memory, else the end of the last page that
+    /// cannot. Raises `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -365,12 +336,11 @@ private:
         });
         return lost;
     }
-    /// Cost of a page that needs new memory, to compare places for a block. A page that gets its
-    /// previous memory back costs 1.
+    /// Cost of a page that needs new memory. A page that gets its moved memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
     /// Returns the lowest address in a block from which on all pages have or can get memory, or the
-    /// block's end. Moved memory cannot come back if it is in use, nor during a capture.
+    /// block's end.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -379,8 +349,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks that the stream of the request may use without a wait: memory
-    /// that was moved to a marked page can be mapped back to the page from which it came.
+    /// Marks the pages of free blocks that the request's stream may use without a wait as possible
+    /// sources of moved memory.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

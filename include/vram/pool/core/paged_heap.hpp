@@ -15,14 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// The heap of a pool over virtual memory, in which physical memory is mapped to addresses and
-/// removed page by page. A block is *unbacked* if some of its pages may have no memory. A caller
-/// that takes such a block must have memory mapped to it before it becomes live.
+/// The heap of a pool over virtual memory. An `unbacked` block may lack physical memory on some
+/// pages. Before such a block becomes live, the caller must map memory to all its pages.
 ///
-/// Failure   The functions fail as those of `stream_heap`.
 /// Threads   One thread at a time, which holds the pool's lock.
-/// Cost      `take_unbacked` looks at a few candidates. `for_each_ready` and the search of
-///           `set_aside` may look at every free block.
 template <class Platform>
 class paged_heap : public stream_heap<Platform, true> {
     using base = stream_heap<Platform, true>;
@@ -34,30 +30,24 @@ public:
 
     using base::base;
 
-    /// Sets the pool's table of the pages that have physical memory. Without the table, blocks that
-    /// lack memory on some pages are not allocated.
+    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
+    /// physical memory are not used.
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
 
-    /// Reserves a free block for the request `r`; its pages may lack memory. `judge(block)` returns
-    /// a place in a block and the cost of mapping memory there. Among some candidates, takes the
-    /// cheapest that the stream of `r` (or the host, for a request without a stream) may use
-    /// without a wait. If there is none, takes the cheapest of the others, and makes the stream (or
-    /// the host, with the lock `held` released) wait for the streams that may still use the block;
-    /// during a capture, returns null instead. Also returns null if no block is suitable. The block
-    /// does not count as live until `filled`; `return_unbacked` returns it unused.
+    /// Reserves a free block at the cheapest place by `judge(block)`, perhaps after a wait, or
+    /// returns null. Its pages may lack memory.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Coalescing the cached blocks may use descriptors (records of blocks), so host memory for
-        // more descriptors is reserved afterwards.
+        // Coalescing may use descriptors, so `reserve` comes second.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // During a capture, a block counts as ready only if no stream may still access it: memory
-        // may be mapped to the block now, before the captured work runs.
+        // During a capture, memory is mapped before the captured work runs, so no stream may use
+        // the block.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -77,33 +67,28 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // `take` has dropped the pending uses `before` of the block. They are stored again for
-            // the case that no memory can be mapped to the block: it is then freed with these uses.
-            // If the host has waited for the streams (not `ready`, and `mine` is null), no use is
-            // left.
+            // Keeps the uses that `take` dropped, in case the block is returned without memory.
+            // After a wait of the host, none is left.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
         return nullptr;
     }
-    /// Makes a block live that `take_unbacked` has reserved, after memory was mapped to all of its
-    /// pages. Returns its address.
+    /// Makes a block from `take_unbacked` live after memory was mapped to all of its pages. Returns
+    /// its address.
     void* filled(block* b) noexcept {
         this->heaps().of(*b).hold(b, tags{});
         return candidates::made_live(b, this->counts_)->pointer();
     }
-    /// Records that a block has all its physical memory, after memory was mapped to the pages that
-    /// lacked it.
+    /// Records that a block has all its physical memory.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Gives a block that `take_unbacked` has reserved back to the heap, because no memory could be
-    /// mapped. If parts of the block have memory that only the stream `on` may use (null: any
-    /// stream may), the block is freed on that stream. If that use can be neither recorded nor
-    /// waited for, the block is not freed, and its `there` bytes with memory stay live.
+    /// Frees a block from `take_unbacked` to which no memory could be mapped. The stream `on`
+    /// (null: none) may still use its memory.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // The pending uses by other streams are dropped, because the stream `on` was already
-            // made to wait for them. The next call records that `on` may use the block.
+            // The stream `on` already waits for the pending uses of other streams, so only its own
+            // use is recorded.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -111,9 +96,8 @@ public:
         }
         this->heaps().of(*b).give(b, this->is_complete());
     }
-    /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
-    /// the block `b`. A stream that later gets a free neighbour of `b` on these pages then waits
-    /// for `s`. Returns false if that cannot be recorded for some neighbour.
+    /// Records that the stream `s` may use the parts of [from, to) in free neighbours of `b`.
+    /// Returns false if that fails.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         timeline&   c    = this->timelines().of(s);
         block_heap& heap = this->heaps().of(*b);
@@ -138,22 +122,21 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if a free block, in the heap (small or large blocks) for requests of `bytes`,
-    /// may contain a whole page once all streams are done. Only the memory of whole pages can be
-    /// mapped elsewhere, so if the result is false, a wait for the streams would find no memory.
+    /// Returns true if a free block may contain a whole page once all streams are done. Only whole
+    /// pages can be moved.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
-    /// Returns the function that tells if the stream `on` (null: the host) may use a free block at
-    /// once, after a wait, or not at all.
+    /// Returns a function that tells if the stream `on` (null: host) may use a block now, after a
+    /// wait, or not at all.
     [[nodiscard]] auto price_for(stream const* on) {
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for the free blocks of at least `least` bytes that may be used without
-    /// a wait, in the heap (small or large blocks) for requests of `bytes`.
+    /// Calls `visit(block)` for the free blocks of at least `least` bytes in the heap for `bytes`
+    /// that need no wait.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -162,14 +145,11 @@ public:
             if (block_places::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
-    /// Removes a free block from its bin (free list by size), so that no request can use it until
+    /// Removes a free block from its bin (free list), so that no request uses it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// In the heap (small or large blocks) for requests of `bytes`, removes free blocks from their
-    /// bins (free lists by size), and calls `taken(block)` for each, until `taken` returns false.
-    /// In each chunk, begins with the last block. Removes only blocks that are ready (need no wait)
-    /// according to `price`, and for which `wanted(block)` returns true. `bytes` does not limit the
-    /// size of the blocks.
+    /// Sets aside free blocks that are `wanted` and need no wait, each followed by a call of
+    /// `taken(block)`, until that returns false.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
@@ -180,8 +160,7 @@ public:
             },
             taken);
     }
-    /// Puts a block that `set_aside` has removed back into its bin (free list by size). `unbacked`:
-    /// some of its pages have no memory now.
+    /// Puts a block back after `set_aside`. `unbacked`: some of its pages have no memory now.
     void give_again(block* b, bool unbacked) noexcept {
         b->unbacked = unbacked;
         this->heaps().of(*b).give_again(b, this->is_complete());
