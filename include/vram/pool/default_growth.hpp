@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// `exact_growth` if the upstream can extend chunks in place, so each extension is as large as
-/// needed. Otherwise `geometric_growth`, which makes few chunks, larger than needed.
+/// `exact_growth` if the upstream can extend chunks in place, otherwise `geometric_growth`, which
+/// makes fewer and larger chunks.
 template <class Upstream>
 using default_growth =
     std::conditional_t<expandable_resource<Upstream>, exact_growth, geometric_growth>;

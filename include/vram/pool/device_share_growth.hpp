@@ -13,12 +13,11 @@
 
 namespace vram {
 
-/// The next chunk is `percent` per cent of the device memory that is free now, rounded down to 2
-/// MiB, or the needed bytes if they are more. Suits a process that has the device to itself and
-/// wants few, large chunks.
+/// Makes the next chunk `percent` per cent of the device memory that is free now, or as large as
+/// the request needs. Suits a process that has the device to itself.
 ///
 /// Failure   A value outside 0 to 100 is a broken contract.
-/// Cost      A query of the free device memory takes microseconds, once for each growth.
+/// Cost      A query of the device for each growth: microseconds.
 struct device_share_growth {
     /// True: the pool queries the free memory of the device before each growth.
     static constexpr bool asks_device = true;
@@ -26,8 +25,8 @@ struct device_share_growth {
     /// Share of the free device memory that the next chunk gets, in per cent: from 0 to 100.
     double percent = 50;
 
-    /// Returns the size of the next chunk for this request: `percent` per cent of the free device
-    /// memory, rounded down to 2 MiB, or the needed bytes if they are more.
+    /// Returns the size of the next chunk: a multiple of 2 MiB, or the needed bytes if those are
+    /// more.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(percent >= 0 && percent <= 100,
                 "device_share_growth: `percent` must be from 0 to 100");

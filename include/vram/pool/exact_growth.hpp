@@ -10,12 +10,10 @@
 
 namespace vram {
 
-/// Every chunk is as large as the request that needs it. Reserves the least memory, and calls the
-/// upstream most often.
+/// Makes every chunk as large as the request that needs it. Reserves the least memory, and calls
+/// the upstream most often.
 ///
-/// Failure   Never fails.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      None.
 struct exact_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;

@@ -11,13 +11,11 @@
 
 namespace vram {
 
-/// Every chunk has `step` bytes. A larger request gets a chunk as large as the request.
+/// Makes chunks of `step` bytes, or as large as a larger request.
 ///
 ///     pool memory{virtual_resource{}, {}, fixed_growth{.step = 1_GiB}};
 ///
-/// Failure   Never fails.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      One comparison.
 struct fixed_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;

@@ -11,23 +11,21 @@
 
 namespace vram {
 
-/// Five figures that measure the fragmentation of a pool; each answers a different question. Shares
-/// are from 0, the best, to 1, and are 0 if the whole is empty.
+/// Measures the fragmentation of a pool. Shares are from 0, the best, to 1.
 ///
 ///     fragmentation const f{memory.usage(), memory.free_memory()};
 struct fragmentation {
-    /// The share of the peak reserved bytes beyond the peak live bytes: the memory that the pool
-    /// costs a program. It is one minus the utilisation of the literature (GMLake, STAlloc).
+    /// The share of the peak reserved bytes beyond the peak live bytes: one minus the utilisation
+    /// of GMLake and STAlloc.
     double unused = 0;
-    /// The share of the free memory that is not in the largest free piece: tells if a large request
-    /// can be met (BFC, the allocator of TensorFlow).
+    /// The share of the free memory outside the largest free piece, as in TensorFlow's BFC
+    /// allocator.
     double scattered = 0;
     /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
-    /// bytes. Few large holes count more than many small ones (PyTorch's memory viewer).
+    /// bytes (PyTorch's memory viewer).
     double holes = 0;
-    /// Free bytes in chunks that contain a live block, or a block that is kept for a captured graph
-    /// (graph-retained). `trim` cannot return them, except pages of virtual memory (PyTorch's
-    /// inactive_split_bytes).
+    /// Free bytes in chunks with a live or graph-retained block: `trim` cannot return such chunks
+    /// (PyTorch's inactive_split_bytes).
     std::size_t stranded = 0;
     /// Live bytes beyond the requested ones, because sizes are rounded up.
     std::size_t rounding = 0;

@@ -13,15 +13,12 @@
 
 namespace vram {
 
-/// The next chunk has the needed bytes, at least `share` of the reserved bytes and, for a request
-/// above 1 MiB, at least `least` bytes, rounded up to `unit`. The number of chunks stays
-/// logarithmic. At most `share` of the memory, or one chunk of `least` bytes, is reserved ahead. A
-/// pool applies the policy to its small and its large blocks separately.
+/// Makes each chunk at least `share` of the bytes reserved before, so that the number of chunks
+/// stays logarithmic.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///
 /// Failure   Values outside their ranges are a broken contract.
-/// Cost      A few additions. The device is not queried.
 struct geometric_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
@@ -31,8 +28,8 @@ struct geometric_growth {
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 
-    /// Returns the size of the next chunk in bytes: the largest of `request.needed`, `share` of
-    /// `request.held` (the reserved bytes) and the smallest size, rounded up to `unit`.
+    /// Returns the size of the next chunk: at least the needed bytes and `share` of the reserved
+    /// ones, rounded up to `unit`.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share must be from 0 to 64");
         expects(valid_alignment(unit), "geometric_growth: the unit must be a power of two");

@@ -15,8 +15,8 @@ namespace vram {
 template <class Upstream, growth Growth>
 class monotonic;
 
-/// The result of `monotonic::mark` and the argument of `unwind`. A plain value. Marks of different
-/// resources differ, so that a foreign mark is recognised. Later marks have larger numbers.
+/// A position in the allocations of a `monotonic`: the result of `mark` and the argument of
+/// `unwind`. A mark of another resource is recognised.
 class monotonic_mark {
 public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;

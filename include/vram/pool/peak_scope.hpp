@@ -11,9 +11,8 @@
 
 namespace vram {
 
-/// A resource with peaks that can be restarted. `reset_peaks()` restarts the peaks from the current
-/// values and returns the usage until then. `raise_peaks(usage)` raises the peaks to at least those
-/// of `usage`.
+/// A resource with peaks that can be restarted from the current values (`reset_peaks`) and raised
+/// again (`raise_peaks`).
 template <class R>
 concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -21,22 +20,15 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// Measures the peak memory usage within a scope, independent of peaks before it. The peaks are
-/// exact, except `live()` of an `arena`, which is an upper bound. When the scope ends, the pool's
-/// own peaks are the same as without it. Scopes of one pool nest. Only the innermost scope can be
-/// read: an outer scope has its peak again when the inner one has ended. If `reset_peaks()` is
-/// called within a scope, the scope measures only from then on.
+/// Measures the peak memory usage of a pool within a scope, independent of earlier peaks. Scopes of
+/// one pool nest; only the innermost can be read.
 ///
 ///     peak_scope step{memory};
 ///     train_step(memory);
 ///     step.live(), step.reserved()
 ///
-/// Failure   Never fails.
-/// Threads   Allocations of other threads within the scope are counted too. Scopes of other threads
-///           must not partly overlap this one.
-/// Cost      One `reset_peaks()` at the beginning and one `raise_peaks()` at the end: the lock of
-///           the pool once or twice, or that of each shard of an arena. Each query costs a
-///           `usage()`.
+/// Threads   Allocations of other threads count too; their scopes must not partly overlap this one.
+/// Cost      `reset_peaks()`, `raise_peaks()`, and a `usage()` for each query.
 template <resettable_peaks Pool>
 class peak_scope {
 public:

@@ -23,38 +23,17 @@
 
 namespace vram {
 
-/// A coalescing, stream-ordered suballocator over any resource.
+/// A coalescing, stream-ordered suballocator over any resource: divides chunks into blocks of
+/// multiples of 256 bytes.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;             // grows if needed
 ///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // reserves a gigabyte now
 ///
-/// Block sizes are multiples of 256 bytes. A request gets a block that fits well, found in free
-/// lists by size. Freed blocks are coalesced with their free neighbours, also if these were freed
-/// on other streams: a free block records which stream may still use which part. Memory that the
-/// request's stream may use without a wait is preferred. Otherwise that stream is made to wait,
-/// once for each stream that may still use the memory. If the upstream is a pool too, the upstream
-/// is first asked for memory that needs no wait. Bookkeeping is in host memory and never in the
-/// managed memory.
-///
-/// Failure   Before the pool refuses a request, it takes these steps, except during a capture of
-///           the request's stream: it waits for a thread that remaps pages, returns idle chunks to
-///           its upstream, asks the upstream again, and waits for streams that may still use freed
-///           memory. Then it throws `out_of_memory` with the numbers of the request and of the
-///           pool. These invalid frees are reported with the caller's line and free nothing: of a
-///           foreign pointer, of a pointer into a block, of a free block, with a wrong size or
-///           alignment.
-/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host. Exception: a host wait for a stream on which no event
-///           can be recorded, because the stream was destroyed or the call failed.
-/// Streams   The stream that freed a block may reuse it at once, any other stream after an event. A
-///           `cuda_stream` or `sim_stream` may be destroyed at any time. With `event_policy::lazy`
-///           a raw `cudaStream_t` must be retired before that. Any thread may capture its own
-///           stream at the same time. An idle chunk is returned only after every stream has
-///           finished with it.
-/// Cost      Constant at any number of blocks if a free block fits. Otherwise a walk over all
-///           blocks if some are pending or not coalesced. With `event_policy::lazy`, a stream that
-///           reuses its own memory makes no call of the platform (except for the id of a default
-///           stream), records no event, and allocates no host memory.
+/// Failure   A refused request throws `out_of_memory`; an invalid free is reported.
+/// Threads   Any number of threads may call concurrently.
+/// Streams   The stream that freed a block may reuse it at once, any other stream after an event.
+///           With `event_policy::lazy` a raw `cudaStream_t` must be retired before its end.
+/// Cost      Constant if a free block fits; otherwise at most a walk over all blocks.
 template <class Upstream, growth Growth = default_growth<Upstream>>
 class pool {
     using core = detail::pool_core<detail::checked_upstream<Upstream>, Growth>;
@@ -70,8 +49,8 @@ public:
         requires std::default_initializable<Upstream>
         : pool{Upstream{}, options} {}
 
-    /// Creates a pool over `upstream`, and reserves a chunk of `options.initial_size` bytes if that
-    /// is not 0. Throws the exceptions of the upstream.
+    /// Creates a pool over `upstream`, and reserves a chunk of `options.initial_size` bytes if not
+    /// 0. Throws the exceptions of the upstream.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
         : core_{std::move(upstream), options, std::move(growth)} {}
     /// A size alone does not compile: the error message names the options.
@@ -85,17 +64,14 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a pool that no other thread is using and that no handle (`resource_ref`) refers to.
-    /// Live memory keeps its address, and is freed through the new pool.
+    /// Moves a pool that no other thread or handle (`resource_ref`) uses. Live memory keeps its
+    /// address.
     pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     = default;
     /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
-    /// returns every chunk to the upstream. Waits for whole devices if a block is still live, if a
-    /// captured graph may use freed blocks, or if a stream with freed blocks is being captured. On
-    /// CUDA a wait for a device invalidates captures in progress only if the device has no free
-    /// memory.
+    /// returns every chunk to the upstream.
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
@@ -106,9 +82,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
-    /// Allocates a block that the stream may use without a wait, after a search and if needed
-    /// queries of other streams. Returns null if there is none. Throws `std::bad_alloc` if host
-    /// memory cannot be allocated, and errors of the platform.
+    /// Allocates a block that the stream may use without a wait, or returns null. Throws
+    /// `std::bad_alloc` and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) {
@@ -127,8 +102,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
-    /// host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than lack
+    /// of memory are reported.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept
@@ -138,8 +113,8 @@ public:
         return seen.allocate(bytes, &s, at,
                              [&] { return core_.try_allocate(s, bytes, alignment); });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
-    /// or host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
+    /// lack of memory are reported.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                       call_site at = call_site::current()) noexcept
@@ -150,9 +125,8 @@ public:
                              [&] { return core_.try_allocate_sync(bytes, alignment); });
     }
 
-    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
-    /// invalid free is reported with the line `at` and frees nothing.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
+    /// Frees a block. Only earlier work of the stream `s` may still use it. An invalid free is
+    /// reported and frees nothing.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -191,18 +165,14 @@ public:
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
-    /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
-    /// are reserved, then trims the upstream. The host waits for streams that may still use the
-    /// chunks. Over virtual memory, free pages of other chunks are returned as well. Pending memory
-    /// counts as free. Returns the bytes returned to the upstream, or by the upstream, whichever
-    /// are more.
+    /// Returns free memory, except `keep` bytes, to the upstream, and trims the upstream. The host
+    /// may wait. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0) {
         resource_call const own;
         return core_.trim(keep);
     }
-    /// Returns idle chunks (without a live block) that no stream uses to the upstream, without a
-    /// wait. Records events for other idle chunks, so that a later call can return them. Returns
-    /// the bytes returned.
+    /// Returns the chunks that no stream uses to the upstream, without a wait, and records events
+    /// for other unused chunks. Returns the bytes.
     std::size_t trim_no_wait() {
         resource_call const own;
         return core_.trim_no_wait();
@@ -212,18 +182,17 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
     }
-    /// To be called before the stream `s` is destroyed; with `event_policy::lazy`, required for a
-    /// raw `cudaStream_t`. Records an event behind the frees on `s`, so that other streams can
-    /// reuse the memory later. The host waits only if no event can be recorded.
+    /// Must be called before a raw `cudaStream_t` is destroyed, with `event_policy::lazy`. Records
+    /// an event behind the frees on `s`.
     void retire(stream s) {
         resource_call const own;
         core_.retire(s);
     }
-    /// States that no captured graph that used this pool will be launched again, and that no
-    /// capture uses it now. The memory that is retained for these graphs becomes free for every
-    /// stream. If there is any, the host first waits for the devices of all streams that used this
-    /// pool, because the last launch may still be running. Launches on streams of other devices
-    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
+    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
+    /// graph may be launched again or be captured now.
+    ///
+    /// Failure   An error of a wait is thrown, and the memory stays kept.
+    /// Streams   Launches on devices of streams that did not use this pool must be complete.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();
@@ -267,8 +236,8 @@ struct pool_word : with::word<vram::pool, pool_options> {
 } // namespace detail
 
 namespace with {
-/// Puts a pool over the resource before it: `source | with::pool`. Options may follow, as in
-/// `with::pool({.max_size = 8_GiB})`, or the size of the first chunk: `with::pool(1_GiB)`.
+/// Puts a pool over a resource: `source | with::pool`. Options or the size of the first chunk may
+/// follow: `with::pool(1_GiB)`.
 inline constexpr detail::pool_word pool{};
 } // namespace with
 

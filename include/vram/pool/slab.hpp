@@ -22,32 +22,17 @@
 
 namespace vram {
 
-/// A resource for many blocks of one size. A request waits at most for the last user of its block.
+/// Allocates blocks of one size, cut from chunks of the upstream. A request waits at most for the
+/// last user of its block.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
 ///
-/// A block has `block_bytes`, rounded up to 256; a smaller request gets a whole block. Blocks are
-/// cut from chunks of the upstream. Each chunk is as large as all chunks before it together, from
-/// 64 KiB to 2 MiB (or from one to eight blocks, if that is more). Bookkeeping is never written
-/// into the managed memory.
-///
-/// Failure   A request for more than a block, or for an alignment above 2 MiB or one that does not
-///           divide the block size, throws `over_size`. Before a request is refused, the slab
-///           requests smaller chunks from the upstream, and, except during a capture of the
-///           request's stream, returns idle chunks and waits for streams that may still use freed
-///           blocks. Then it throws `out_of_memory` with the numbers of the request and of the
-///           slab. An invalid free is reported as by `pool`.
-/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
-///           upstream or waits on the host. Exception: a host wait for a stream on which no event
-///           can be recorded, because the stream was destroyed or the call failed.
-/// Streams   The stream that freed a block may reuse it at once, the newest block first. Another
-///           stream takes the oldest block first, when its last use is complete, or after an event.
-///           Streams end as for `pool`.
-/// Cost      Constant at any number of blocks. With `event_policy::lazy`, a stream that reuses its
-///           own memory makes no call of the platform (except for the id of a default stream, or
-///           for `graphs`), records no event, and allocates no host memory. Each block needs about
-///           50 bytes of host memory.
+/// Failure   A request above the block size, or with an unsuitable alignment, throws `over_size`;
+///           otherwise as `pool`.
+/// Threads   Any number of threads may call concurrently.
+/// Streams   As `pool`.
+/// Cost      Constant at any number of blocks; about 50 bytes of host memory for each block.
 template <class Upstream>
 class slab : public detail::slab_base<detail::checked_upstream<Upstream>> {
     using base = detail::slab_base<Upstream>;
@@ -61,8 +46,8 @@ public:
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
-    /// whole blocks as far as `max_size` permits. Throws the exceptions of the upstream.
+    /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, as far as
+    /// `max_size` permits. Throws as the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{"slab", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
@@ -83,8 +68,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a slab that no other thread is using and that no handle (`resource_ref`) refers to.
-    /// The source can then only be destroyed or assigned to.
+    /// Moves a slab that no other thread or handle (`resource_ref`) uses. The source can then only
+    /// be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -103,8 +88,7 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return get_on<true>(s, bytes, alignment); });
     }
-    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
-    /// the host waits for them first.
+    /// Allocates memory that any stream may use without a wait, perhaps after a wait of the host.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -113,8 +97,8 @@ public:
                              [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null if the request is refused or
-    /// host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than lack
+    /// of memory are reported.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -125,8 +109,8 @@ public:
             return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
         });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null if the request is refused
-    /// or host memory is lacking, and also after any other error, which is reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
+    /// lack of memory are reported.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -139,9 +123,8 @@ public:
         });
     }
 
-    /// Frees a block. Earlier work of the stream `s` may still use it, no other stream may. An
-    /// invalid free is reported with the line `at` and frees nothing.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
+    /// Frees a block. Only earlier work of the stream `s` may still use it. An invalid free is
+    /// reported and frees nothing.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -185,10 +168,8 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p`, which the stream `on` (null: no stream) may still use. Returns false
-    /// and changes nothing if no live block with this size and alignment begins at `p`. A null `p`
-    /// frees nothing and returns true. If the use by `on` can be neither recorded nor waited for,
-    /// the block stays live, and true is returned.
+    /// Frees the block at `p` (null: nothing), which the stream `on` (null: none) may still use.
+    /// Returns false for an invalid free.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }

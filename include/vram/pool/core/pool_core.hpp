@@ -25,13 +25,11 @@
 namespace vram {
 namespace detail {
 
-/// The implementation of `pool`, which documents the functions for users: a heap of blocks in
-/// chunks from the upstream, with a lock, a limit and a growth policy. Members that `pool` does not
-/// have are public for `arena_shard`, `paged_chunks` and `pool_growth`, which work on a
-/// `pool_core`.
+/// The implementation of `pool`: a heap of blocks in chunks of the upstream, with a lock, a limit
+/// and a growth policy.
 ///
-/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
-///           called with the lock held.
+/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter need
+///           the lock.
 template <synchronous_resource Upstream, growth Growth>
 class pool_core : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -103,8 +101,8 @@ public:
             return get<false>({.asked = bytes, .alignment = alignment}, lock_.hold());
         });
     }
-    /// Allocates a cached block (freed by this stream and kept for its next request), or a free
-    /// block that is found without a search and needs no wait. Returns null if there is neither.
+    /// Allocates a cached block, or a free block found without a search, that needs no wait.
+    /// Returns null if there is none.
     [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
                                             std::size_t alignment = default_alignment) {
         auto const   held = lock_.hold();
@@ -120,8 +118,7 @@ public:
         return heap_.take(r, held, false, &must_wait);
     }
 
-    /// Frees a block as `deallocate` does. If no block with this size and alignment is live at `p`,
-    /// reports nothing and returns false.
+    /// Frees a block. Returns false, without a report, if no such live block begins at `p`.
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
         auto         held = lock_.hold();
@@ -217,8 +214,8 @@ private:
         }
     }();
 
-    /// Returns the largest size of a freed large block that is cached. With `remap` it is 0:
-    /// remapping the pages of a large block would cost more than the cache saves.
+    /// Returns the largest size of a cached large block: 0 with `remap`, because remapping such
+    /// blocks costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -252,14 +249,13 @@ private:
                                   guard /* until it returns */) noexcept {
         return put(b, bytes, alignment, &s);
     }
-    /// Frees the block `b`, which the stream `on` (null: no stream) may still use. Returns false
-    /// and changes nothing if `b` is null, or if it was allocated with another size or alignment.
+    /// Frees the block `b`, which the stream `on` (null: none) may still use. Returns false for an
+    /// invalid free.
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// The last attempt: allocates a chunk of the size of the request, and the request from it.
-    /// Throws `out_of_memory` if the limit refuses the chunk, or if no chunk can be so large. If
-    /// the upstream refuses, rethrows its exception. An `out_of_memory` gets the pool's numbers.
+    /// The last attempt: allocates a chunk as large as the request. Throws `out_of_memory`, with
+    /// the pool's numbers, or the upstream's exception.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},

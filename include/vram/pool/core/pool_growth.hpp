@@ -34,14 +34,12 @@ struct chunks_over<Upstream> {
     using type = paged_chunks<Upstream>;
 };
 
-/// The chunks of a pool and its growth policy. The functions get the `pool_core` that has this
-/// object as a member.
+/// The chunks of a pool and its growth policy. Functions get the `pool_core` as argument.
 ///
-/// Failure   The exceptions of the upstream and of the growth policy are rethrown. Nothing has
-///           changed then.
-/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter are
-///           called with the lock held, the others without it.
-/// Cost      Growing costs a call of the upstream.
+/// Failure   Exceptions of the upstream and of the growth policy are rethrown; nothing has changed
+///           then.
+/// Threads   Any number of threads may call concurrently. Functions with a `guard` parameter need
+///           the lock.
 template <synchronous_resource Upstream, growth Policy>
 class pool_growth {
 public:
@@ -55,23 +53,19 @@ public:
     pool_growth(Upstream const& up, pool_options const& options, Policy policy)
         : sizes_{std::move(policy)}, chunks_{up, options} {}
 
-    /// Returns the object that grows the pool's chunks and records their memory (a model of the
-    /// concept `chunk_growth`).
+    /// Returns the object that grows the pool's chunks and records their memory.
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the size of the next chunk: the size that the growth policy wants, or, if `max_size`
-    /// has less room, that room rounded down to a multiple of a chunk's unit. Returns the needed
-    /// bytes if they are more (a chunk beyond `max_size` is then refused), or if no block can be
-    /// that large.
+    /// Returns the policy's size for the next chunk, reduced to the limit's room, or the needed
+    /// bytes if those are more.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
         return sizes_.wanted(core, r.on, wish, chunks_.unit(), bins::largest);
     }
-    /// Allocates the first chunk: `bytes`, the pool's initial size, or as many whole units as
-    /// `max_size` allows. Throws `out_of_memory` if the limit allows no chunk, and the exceptions
-    /// of the upstream.
+    /// Allocates the first chunk: `bytes`, or as much as `max_size` permits. Throws `out_of_memory`
+    /// if the limit permits no chunk.
     template <class Core>
     void reserve(Core& core, std::size_t bytes) {
         expects(bytes <= core.options_.max_size, "pool: `initial_size` must not exceed `max_size`");
@@ -79,16 +73,14 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // `new_chunk` returns null, and there is still no chunk, only if `max_size` is less than a
-        // page.
+        // No chunk exists only if `max_size` is less than a page.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Grows the pool and allocates the request `r` in the new memory. Extends an existing chunk if
-    /// the upstream can do that, else allocates a chunk of the size that the growth policy wants,
-    /// or a smaller one. Returns null if the pool cannot grow.
+    /// Grows the pool, in place if possible, and allocates the request `r` in the new memory.
+    /// Returns null if the pool cannot grow.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -98,10 +90,8 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of `size` bytes from the upstream, for the stream and with the alignment
-    /// of the request `r`, and then the request `out` from the chunk. If `out` is null, adds the
-    /// chunk as a free block and returns null. Also returns null if the limit refuses the chunk. If
-    /// the upstream refuses the chunk, throws if `Throwing`, and otherwise returns null.
+    /// Allocates a chunk of `size` bytes for the stream of `r`, and the request `out` (if not null)
+    /// from that chunk, or returns null.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -122,9 +112,8 @@ public:
                 }
             });
     }
-    /// Allocates a chunk that the stream of `r` can use without a wait, and the request `r` from
-    /// the chunk. Tries the size that the growth policy wants, if that needs no query of the
-    /// device, then the size of the request. Returns null if the upstream has no such chunk.
+    /// Allocates a chunk that the stream of `r` can use without a wait, and `r` from that chunk, or
+    /// returns null.
     template <class Core>
     void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>
@@ -134,17 +123,16 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Idle chunks are returned first, as before any growth, so that the upstream may have their
-        // memory ready. At most four are returned: an attempt to get a chunk without a wait should
-        // be cheap, because it may fail.
+        // Idle chunks are returned first, for the upstream to reuse; only four, because the attempt
+        // may fail.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
         }
         return ready_chunk(core, r, r.bytes);
     }
-    /// Returns a chunk that was removed from the heap to the upstream, and adds the bytes of its
-    /// physical memory to `back`. Returns false if `gone` has no bytes.
+    /// Returns a chunk, removed from the heap, to the upstream, and adds its physical bytes to
+    /// `back`. Returns false without a chunk.
     template <class Core>
     bool give_chunk_back(Core& core, chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
@@ -156,17 +144,15 @@ public:
         });
         return true;
     }
-    /// Returns idle chunks (without a live block) to the upstream, and parts of other chunks if
-    /// they are virtual memory, until at most `keep` bytes are reserved and not live. Waits for
-    /// streams that may still use the memory. Returns the number of bytes returned.
+    /// Returns free memory to the upstream, after waits for streams, until at most `keep` free
+    /// bytes are left. Returns the bytes returned.
     template <class Core>
     std::size_t trim(Core& core, std::size_t keep) {
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // Over virtual memory, pages are returned first: returning a whole chunk could leave less
-        // than `keep` free bytes. If `keep` is 0, whole chunks are returned first, with fewer
-        // calls.
+        // Pages first: a whole chunk could leave less than `keep` free bytes. For `keep` of 0,
+        // whole chunks take fewer calls.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
@@ -176,8 +162,8 @@ public:
         }
         return back + chunks_.trim_within(core, keep, held);
     }
-    /// Returns the idle chunks (without a live block) that no stream uses to the upstream, without
-    /// a wait. Returns their number of bytes.
+    /// Returns chunks that no stream uses to the upstream, without a wait. Returns their number of
+    /// bytes.
     template <class Core>
     std::size_t trim_no_wait(Core& core) {
         std::size_t back = 0;
@@ -202,12 +188,8 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Called before the pool reserves `size` more bytes. If the reserved bytes would then exceed
-    /// both their highest number so far and 9/8 of the peak of live bytes, first returns idle
-    /// chunks (without a live block) to the upstream, until that highest number is kept. Otherwise
-    /// chunks of sizes that a program needed only once would accumulate. (Without the eighth, a
-    /// program that repeats itself would return and allocate the same chunks each time.) Never
-    /// waits: makes at most `tries` attempts, and keeps chunks that a stream still uses.
+    /// Returns idle chunks to the upstream if growth by `size` bytes would exceed the maximum of
+    /// reserved bytes and 9/8 of the maximum of live bytes.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }
@@ -215,6 +197,8 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
+        // Without the eighth, a program that repeats itself would return and allocate the same
+        // chunks.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

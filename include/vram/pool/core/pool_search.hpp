@@ -10,21 +10,14 @@
 namespace vram {
 namespace detail {
 
-/// The ways in which a pool looks for memory, from the cheapest to the most expensive. The
-/// functions get the `pool_core` as an argument, with its lock held.
+/// The ways in which a pool looks for memory, from the cheapest to the most expensive. Functions
+/// return null if all ways fail.
 ///
-/// Failure   The functions return null if all ways fail. They throw `std::bad_alloc` if host memory
-///           cannot be allocated, and errors of the platform.
+/// Failure   `std::bad_alloc` and errors of the platform are thrown.
 /// Threads   Any number of threads may call concurrently.
-/// Streams   For a stream that is being captured, ways that query or wait are left out.
-/// Cost      `take` searches the free lists by size. `make_room` may call the upstream and wait on
-///           the host.
 struct pool_search {
-    /// Allocates a block from the reserved memory. If all blocks found need a wait, allocates a
-    /// chunk that the upstream (if it has `try_allocate_ready`) has ready for the stream. If there
-    /// is no such chunk, makes the stream, or the host for a request without a stream, wait for a
-    /// block. Returns null if a search of limited length finds no block. Returns with the lock
-    /// held.
+    /// Allocates from the reserved memory, or a chunk that is ready in the upstream, else after a
+    /// wait. Returns null if nothing is found.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {
@@ -40,10 +33,8 @@ struct pool_search {
         }
         return core.heap_.take(r, held, false);
     }
-    /// Tries all other ways, in this order: free blocks whose missing pages can be mapped, a query
-    /// of the streams, a hole between large blocks, growing, for a small request the heap for large
-    /// blocks (or the reverse), growing after another thread has remapped pages, growing after idle
-    /// chunks were returned, waiting for everything that was freed. May return without the lock.
+    /// Tries all other ways to find memory for the request, including growth, `trim` and waits. May
+    /// return with the lock released.
     template <class Core>
     static void* make_room(Core& core, typename Core::request const& r,
                            typename Core::guard& held) {
@@ -59,8 +50,7 @@ struct pool_search {
         if (void* const p = core.growth_.enlarge(core, r, captured)) { return p; }
         held.lock();
         void* p = core.heap_.take_elsewhere(r, held);
-        // Waits while another thread changes mappings, because that may leave memory that can be
-        // mapped.
+        // Another thread that changes mappings may leave memory that can be mapped.
         while (p == nullptr && !captured && chunks.await_others(held)) {
             held.unlock();
             p = chunks.grow_in_place(core, r, false, false);

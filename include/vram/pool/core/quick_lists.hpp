@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `quick_lists` are quick lists: freed blocks are cached uncoalesced for the next request of the
-/// same size and stream.
+/// `quick_lists` caches freed blocks uncoalesced for the next request of the same size and stream.
 
 #include <vram/base/bytes.hpp> // literals
 #include <vram/pool/core/bins.hpp>
@@ -17,28 +16,22 @@
 namespace vram {
 namespace detail {
 
-/// Quick lists (Weinstock, 1976) of cached blocks, which are free, but in no bin (free list by
-/// size) and not coalesced. Most programs request about the size that they have just freed, on the
-/// same stream. Such a request then needs neither dividing, coalescing nor searching. A small
-/// cached block may be slightly larger than the request. Of large blocks only the last is cached,
-/// for a request of exactly its size, because more of them would keep free memory from coalescing.
-/// Cached blocks are coalesced if a request cannot be met otherwise: see `drain`.
+/// Lists of cached blocks by size: freed blocks that are not coalesced, because most requests
+/// repeat a size just freed on the same stream (quick lists: Weinstock, 1976). Of large blocks,
+/// only the last is cached.
 ///
-/// Failure   No function fails.
 /// Threads   One thread at a time.
-/// Cost      `take` and `put` cost a few instructions at any number of blocks. `drain` is linear in
-///           the number of cached blocks.
+/// Cost      Constant; `drain` is linear in the number of blocks.
 class quick_lists {
 public:
     /// Largest size of the blocks that are cached in lists.
     static constexpr std::size_t largest = 1_MiB;
     /// Largest size of the one large block that is cached outside of the lists.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Cached blocks of this size or more are few, but hold most of the cached bytes: they are
-    /// coalesced first.
+    /// Cached blocks of this size or more are coalesced first: they hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
-    /// Largest number of bytes by which a cached block may exceed a request if it comes from the
-    /// list of a larger size class.
+    /// Largest number of bytes by which a block from the list of a larger size class may exceed the
+    /// request.
     static constexpr std::size_t slack = 28_KiB;
 
     quick_lists() = default;
@@ -53,9 +46,8 @@ public:
         return *this;
     }
 
-    /// Removes and returns a cached block that the stream with the index `slot` has freed, or
-    /// returns null. The block has at least `bytes` (at most `largest`) bytes. It is larger by at
-    /// most an eighth plus the width of a size class.
+    /// Removes and returns a cached block of at least `bytes` that the stream `slot` has freed, or
+    /// returns null.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -64,10 +56,8 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Caches a block that the stream with the index `slot` has freed, in the list for `bytes` (at
-    /// most `largest`), the rounded size of the request. The block may be larger. The size is an
-    /// argument because the caller knows it without a load from the block, which would delay the
-    /// next `take`.
+    /// Caches a block freed by the stream `slot` in the list for `bytes`, which may be less than
+    /// the size of the block.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);
@@ -81,16 +71,15 @@ public:
     /// Removes and returns the cached large block, or null if there is none.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
-    /// Returns true if the cached block was freed by the stream with the index `slot`, no captured
-    /// graph may use it, and its address has the alignment.
+    /// Returns true if the stream `slot` freed the block, no captured graph may use it, and its
+    /// address has the alignment.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// Removes the cached blocks from all lists for `least` bytes or more, and calls `give(block)`
-    /// for each. Keeps the one large block that is cached outside of the lists (`take_large`).
-    /// Returns true if blocks were removed.
+    /// Removes the cached blocks of all lists for `least` bytes or more, and calls `give(block)`
+    /// for each. Returns true if there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;
@@ -106,15 +95,14 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists. A stream uses the set `slot % ways`. `take` looks only at the first
-    /// block of a list: in one set, streams that take turns would hide each other's blocks.
+    /// Number of sets of lists. Streams that share a set can hide each other's blocks, because
+    /// `take` looks only at first blocks.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// One of the four sets of lists by size (a stream uses the set `slot % ways`), with a bitmap
-    /// of the lists that may contain blocks. A list links its blocks by their member `previous`
-    /// alone: their member `next` links them in the table of live and cached blocks by address.
+    /// A set of lists by size, linked by `block::previous` alone: `next` links the blocks in the
+    /// table by address.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};
@@ -130,8 +118,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // The bit of an empty list is cleared during a search, because the fast path of
-                // `take` does not clear the bit when it takes the last block of the list.
+                // The fast path of `take` does not clear the bit of a list that becomes empty.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }
@@ -151,10 +138,8 @@ private:
         }
     };
 
-    /// Slow path of `take`: the list with the index `i`, for this size, is empty or its first block
-    /// is too small. Removes and returns the first block of the next list that is not empty, if
-    /// that block is `usable` and exceeds the request by at most an eighth and `slack` bytes.
-    /// Otherwise returns null.
+    /// Slow path of `take`: returns a usable block of the next list that is not empty, or null if
+    /// that block is too large.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

@@ -18,16 +18,11 @@
 namespace vram {
 namespace detail {
 
-/// A bounded queue of remote frees: a thread that uses another shard (pool of the arena) has freed
-/// a block of this shard. The queue has its own lock, so that such a thread does not disturb the
-/// thread that holds the shard's lock. (The idea of remote lists is that of Leijen, Zorn and de
-/// Moura, mimalloc, 2019. These lists lie outside the managed memory, which the host may not be
-/// able to access, and are therefore bounded.)
+/// A bounded queue of the frees of a shard's blocks by threads of other shards. Has its own lock,
+/// so that these threads do not disturb the shard (remote lists: mimalloc, 2019).
 ///
-/// Failure   `push` returns false if the queue is full, or if host memory cannot be allocated.
+/// Failure   `push` returns false if the queue is full or host memory is lacking.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      `push`, and each block that is drained, cost some twenty instructions and the lock.
-///           The first `push` also allocates host memory for `most` frees.
 template <class Platform>
 class remote_free_list {
 public:
@@ -45,9 +40,8 @@ public:
         stream      on        = {};
     };
 
-    /// Queues the free of a block of this shard (one pool of an arena) by a thread of another
-    /// shard. If `n.in_use`, the stream `n.on` may still use the block. Returns false if there is
-    /// no room, or no host memory.
+    /// Queues the free of a block by a thread of another shard. Returns false if there is no room
+    /// or no host memory.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
@@ -62,9 +56,8 @@ public:
     }
     /// Returns true if the queue may contain frees. Cost: one load.
     [[nodiscard]] bool any() const noexcept { return maybe_any_.load(std::memory_order_relaxed); }
-    /// Removes from the queue the oldest free of the block at `p`, and copies it to `out`. There
-    /// may be several, if the program has freed the block twice. Returns false if there is none.
-    /// Cost: the lock, and a walk over the queue.
+    /// Removes the oldest queued free of the block at `p`, and copies it to `out`. Returns false if
+    /// there is none.
     [[nodiscard]] bool remove(void const* p, remote_free& out) noexcept {
         auto const held = lock_.hold();
         for (std::size_t i = 0; i != count_; ++i) {
@@ -79,12 +72,11 @@ public:
         return false;
     }
     /// Removes all queued frees, oldest first, and calls `take(free)` for each, with the queue's
-    /// lock released. The order matters: of two frees of one block, the second is a double free.
+    /// lock released.
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
-        // The holds of the streams of all queued frees: they keep the handles of the streams valid
-        // until the last of the frees was processed.
+        // These holds keep the streams' handles valid until the last free was processed.
         heap_array<hold> held;
         std::size_t      count = 0;
         do {
@@ -97,9 +89,8 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Takes a hold of the stream `s` (a reference that keeps its handle valid after the owner has
-    /// destroyed the stream) until the queued frees on `s` were executed, so that no new stream
-    /// gets this handle before. Does nothing if the platform does not announce the end of `s`.
+    /// Keeps the handle of the stream `s` valid until its queued frees were processed, so that no
+    /// new stream gets the handle.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -126,17 +117,15 @@ private:
 
     platform_lock<Platform> lock_;
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
-    /// For each stream of a queued free, a hold: a reference that keeps the handle valid after the
-    /// owner has destroyed the stream.
+    /// References that keep the handles of the streams of queued frees valid.
     heap_array<hold> holds_;
-    /// The stream whose hold (a share that keeps its handle valid) was stored last: while `holds_`
-    /// has elements, further frees on that stream need no hold.
+    /// The stream of the last element of `holds_`; further frees on that stream add none.
     stream      newest_{};
     std::size_t first_ = 0;
     std::size_t count_ = 0;
 
-    /// True if the queue may contain frees. It has a cache line for itself, because other threads
-    /// write it and the owner reads it.
+    /// True if the queue may contain frees. On its own cache line: the owner reads what other
+    /// threads write.
     alignas(64) std::atomic<bool> maybe_any_ = false;
 };
 

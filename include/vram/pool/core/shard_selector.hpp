@@ -20,11 +20,8 @@ namespace detail {
 /// Selects one of `count()` shards (pools of an arena) by the calling thread or by the stream of
 /// the call.
 ///
-/// Failure   The constructor throws `std::bad_alloc`. If the id of a stream cannot be queried (in a
-///           capture), shard 0 is selected, which is as correct as any other.
-/// Threads   Any number of threads may call concurrently. No other thread may use an object that
-///           is moved.
-/// Cost      A few instructions; by stream, the cost of `stream_affinity`.
+/// Failure   The constructor throws `std::bad_alloc`.
+/// Threads   Any number of threads may call concurrently; a move needs exclusive access.
 template <class Platform>
 class shard_selector {
 public:
@@ -32,8 +29,8 @@ public:
 
     static constexpr unsigned most = 64; ///< largest number of shards
 
-    /// `count`: the number of shards, rounded up to a power of two. If it is 0, there is one shard
-    /// more than hardware threads, rounded up as well, and at most 64.
+    /// `count`: the number of shards, rounded up to a power of two; 0 selects a default by the
+    /// number of hardware threads.
     shard_selector(arena_key key, unsigned count) : key_{key} {
         expects(count <= most, "arena: `count` must be at most 64");
         count_ = std::bit_ceil(count != 0 ? count : usual_count());
@@ -47,9 +44,8 @@ public:
     [[nodiscard]] std::size_t of(stream s) noexcept {
         return key_ == arena_key::stream ? of_stream(s) : of_thread();
     }
-    /// Returns the index of the shard for a call of this thread on the stream `on`: with
-    /// `arena_key::stream`, the shard of the stream; otherwise, or if `on` is null (no stream), the
-    /// shard of the thread.
+    /// Returns the index of the shard for a call on the stream `on`, or, if that is null, of this
+    /// thread.
     [[nodiscard]] std::size_t of(stream const* on) noexcept {
         return on != nullptr ? of(*on) : of_thread();
     }

@@ -15,16 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// A resource for one shard (pool) of an arena. It allocates chunks from the arena's upstream
-/// through the `chunk_directory`, which records the shard as the owner of each chunk. Only
-/// allocations, frees and `device` are passed on. The arena itself calls the other functions of its
-/// upstream, such as `trim` and `retire`. Two objects are equal if they have the same
-/// `chunk_directory`.
+/// The upstream of one shard (pool) of an arena: allocates chunks through the arena's
+/// `chunk_directory`, which records their owner. Two objects with the same directory are equal.
 ///
-/// Failure   The functions fail as those of `chunk_directory`. `try_allocate` also returns null if
-///           host memory cannot be allocated.
-/// Threads   The rules are those of `chunk_directory`.
-/// Cost      The cost is that of `chunk_directory`.
+/// Failure   As `chunk_directory`. `try_allocate` also returns null if host memory is lacking.
 template <synchronous_resource Upstream>
 class shard_source {
 public:

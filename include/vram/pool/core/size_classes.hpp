@@ -12,10 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Four sizes for every power of two: 256, 512, 768, 1024; 1280, 1536, 1792, 2048; 2560, ... The
-/// spacing is that of jemalloc (J. Evans, "A Scalable Concurrent malloc(3) Implementation for
-/// FreeBSD", 2006, and size groups in its manual since 4.0): at most a fifth of a block is lost to
-/// rounding, beyond the first 1 KiB.
+/// Four block sizes for every power of two: 256, 512, 768, 1024; 1280, 1536, 1792, 2048; 2560, ...
+/// (the size groups of jemalloc). Beyond 1 KiB, rounding loses at most a fifth of a block.
 struct size_classes {
     /// Bytes of the smallest size class. All other sizes are multiples of it.
     static constexpr std::size_t granule = 256;
@@ -33,9 +31,8 @@ struct size_classes {
         std::size_t const level = index / 4, step = index % 4;
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
-    /// Returns the index of the smallest size class that holds `bytes` and whose size is a multiple
-    /// of `alignment` (a power of two, up to 2^56), so that all blocks of a chunk are aligned if
-    /// the first one is.
+    /// Returns the smallest size class that holds `bytes` with a multiple of `alignment` as size,
+    /// so that all blocks of a chunk are aligned.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         std::size_t index = of(bytes > alignment ? bytes : alignment);

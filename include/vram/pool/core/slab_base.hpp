@@ -22,13 +22,11 @@
 namespace vram {
 namespace detail {
 
-/// Any number of `slab_heap`s (each has blocks of one size), with one lock and one record of the
-/// streams' progress.
+/// The common part of `slab` and `binned`: any number of `slab_heap`s (each has blocks of one size)
+/// with one lock.
 ///
-/// Failure   The functions fail as those of `slab`. Before a request is refused, idle chunks of
-///           every block size are returned, unless the request's stream is being captured.
-/// Threads   The rules are those of `slab`.
-/// Cost      See `stream_slabs`. Finding the block at an address takes at most two table lookups.
+/// Failure   As `slab`.
+/// Threads   As `slab`.
 template <synchronous_resource Upstream>
 class slab_base : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -48,16 +46,14 @@ public:
         auto const                    held = this->lock_.hold();
         return figures();
     }
-    /// Returns the number and the sizes of the free pieces of memory. Cost: a look at every chunk,
-    /// and at every block of idle chunks with pending uses by streams.
+    /// Returns the number and the sizes of the free pieces of memory. Cost: at most a look at every
+    /// block.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return heaps_.free_memory();
     }
-    /// Returns idle chunks (without a live block) to the upstream until at most `keep` free bytes
-    /// are reserved, then trims the upstream. The host waits for streams that may still use the
-    /// chunks. Returns the larger of two numbers: the bytes returned to the upstream, and those
-    /// that the upstream returned.
+    /// Returns free memory, except `keep` bytes, to the upstream, and trims the upstream. The host
+    /// may wait. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0) {
         auto const  seen  = this->seen();
         auto const  waits = seen.watch();
@@ -76,9 +72,8 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t`. Records
-    /// an event behind the frees on `s`, and forgets the handle. The host waits only if no event
-    /// can be recorded. Errors of the platform are thrown.
+    /// Must be called before a raw `cudaStream_t` is destroyed. Records an event behind its frees,
+    /// so that other streams can reuse the memory.
     void retire(stream s) {
         resource_call<platform> const own;
         {
@@ -87,11 +82,11 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// States that no captured graph that used this resource will be launched again, and that no
-    /// capture uses it now. The memory that is retained for these graphs becomes free for every
-    /// stream. If there is any, the host first waits for the devices of all streams that used this
-    /// resource, because the last launch may still be running. Launches on streams of other devices
-    /// must be complete. If a wait fails, its error is thrown, and the memory stays retained.
+    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
+    /// graph may be launched again or be captured now.
+    ///
+    /// Failure   An error of a wait is thrown, and the memory stays kept.
+    /// Streams   Launches on devices of streams that did not use this resource must be complete.
     void forget_captures() {
         auto const seen = this->seen();
         {
@@ -123,8 +118,8 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
-    /// Allocates a block of `heap`, from its free blocks or from a new chunk. If that fails, throws
-    /// if `Throwing`, and otherwise returns null.
+    /// Allocates a block of `heap`, from its free blocks or a new chunk. On failure, throws if
+    /// `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
         std::size_t count = 0;
@@ -137,8 +132,7 @@ protected:
         for (; count != 0; count /= 2) {
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
-        // `trim` may make the host wait, which must not happen while the request's stream is being
-        // captured.
+        // `trim` may make the host wait, which is not allowed during a capture.
         if (!is_captured<platform>(r.on)) {
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
@@ -157,9 +151,8 @@ protected:
             return nullptr;
         }
     }
-    /// Allocates a chunk of `count` blocks from the upstream, and the request `r` from the chunk.
-    /// Returns null if the limit refuses the chunk. If the upstream refuses the chunk, throws if
-    /// `Throwing`, and otherwise returns null.
+    /// Allocates a chunk of `count` blocks, and `r` from that chunk. Returns null if the limit or,
+    /// without `Throwing`, the upstream refuses.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
@@ -168,9 +161,8 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Allocates chunks for `heap` until this resource has reserved at least `bytes` bytes in all,
-    /// or until its limit has no room for another block of `heap`, which is no error. Throws as the
-    /// upstream does.
+    /// Allocates chunks for `heap` until `bytes` bytes are reserved in all, or until the limit has
+    /// no room for another block.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
@@ -188,10 +180,8 @@ protected:
         }
     }
 
-    /// Frees the live block of `heap` at `p`. Returns false and changes nothing if there is none,
-    /// or if it was allocated with another size or alignment. If the use by the stream `on` can be
-    /// neither recorded nor waited for, the block stays live, and true is returned. The lock must
-    /// be held.
+    /// Frees the live block of `heap` at `p`. Returns false for an invalid free. The lock must be
+    /// held.
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
         entry* const n = heap.find(p);
@@ -212,8 +202,8 @@ protected:
         }
         return now;
     }
-    /// Called at the end of the resource. Reports live blocks as leaks, makes the host wait for the
-    /// streams, and returns all chunks to the upstream. Does nothing if the process is ending.
+    /// Reports live blocks as leaks, waits for the streams, and returns all chunks to the upstream.
+    /// Does nothing if the process is ending.
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heaps_.chunk_count() == 0) { return; }
         std::size_t const out = this->budget_.usage.live;
@@ -245,10 +235,8 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block that the stream may use without a wait. If every free block needs one,
-    /// allocates a chunk that the upstream has ready for the stream, and a block of it. Returns
-    /// null if there is no such chunk, if no block is free, if the request has no stream, or if the
-    /// upstream has no `try_allocate_ready`.
+    /// Allocates a block that the stream may use without a wait, if necessary in a chunk that is
+    /// ready in the upstream, or returns null.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

@@ -13,14 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// A chunk of blocks of one size. Free blocks that no stream may still use (clean ones) are bits in
-/// a bitmap, and the lowest is allocated first. The other free blocks are in lists of the
-/// `slab_heap`, which are linked through their descriptors.
+/// A chunk of blocks of one size, with a descriptor for each block. A bitmap contains the *clean*
+/// blocks: free blocks that no stream may still use.
 ///
-/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   One thread at a time.
-/// Cost      Constant, except the constructor and `has_retained`, which visit each block, and
-///           `take_lowest`, which skips empty words of the bitmap.
+/// Cost      Constant, except for the constructor and `has_retained`.
 struct slab_chunk {
     /// The state of a block: free, and which streams may then allocate it, or live.
     enum class place : unsigned char {
@@ -91,8 +89,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free. The stream with the index `slot` may use it until `epoch` (part
-    /// of its work) is complete, or, if `where` is `retained`, a graph of that stream may.
+    /// Marks a live block as free. The stream `slot` may use the block until `epoch`, or its graph
+    /// if `where` is `retained`.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;

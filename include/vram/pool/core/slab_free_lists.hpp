@@ -14,13 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// For each stream, identified by its index `slot`, a list of its freed blocks from the oldest to
-/// the newest, and a list of blocks retained for graphs captured on it. The descriptor of a block
-/// contains the stream's index and the kind of list.
+/// For each stream, identified by its index `slot`, the list of its freed blocks by age, and a list
+/// of blocks retained for its graphs.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      Constant, except `add_in_order`, and `reserve` for a new stream.
+/// Cost      Constant, except for `add_in_order` and `reserve`.
 class slab_free_lists {
 public:
     using entry = slab_chunk::entry;
@@ -34,8 +33,7 @@ public:
     }
     [[nodiscard]] std::size_t size() const noexcept { return lists_.size(); }
 
-    /// Removes and returns the block in a stream's list that was freed last, or null if the list is
-    /// empty.
+    /// Removes and returns the block that a stream freed last, or returns null.
     [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
         if (slot >= lists_.size() || lists_[slot].newest == nullptr) { return nullptr; }
         stream_lists& s = lists_[slot];
@@ -61,9 +59,8 @@ public:
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a freed block, which its stream may still use, to the list of that stream. The list is
-    /// sorted by epoch: the last part of the stream's work that may use the block. Cost: a walk
-    /// over the blocks with later epochs.
+    /// Adds a freed block to the list of its stream, sorted by epoch. Cost: a walk over the blocks
+    /// with later epochs.
     void add_in_order(entry* n) noexcept {
         stream_lists& s = lists_[n->slot];
         n->newer        = nullptr;
@@ -97,8 +94,7 @@ private:
         entry* retained = nullptr;
     };
 
-    /// Returns the lists of the stream with the index `slot`. The result has empty lists if none
-    /// were reserved for that stream.
+    /// Returns the lists of the stream `slot`, which are empty if none were reserved.
     [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
         return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }

@@ -20,16 +20,12 @@
 namespace vram {
 namespace detail {
 
-/// The heap of `slab`, and of each size class of `binned`. Free blocks that no stream may still
-/// access are *clean*. Of these, the lowest block of the first chunk in the list of chunks with
-/// clean blocks is allocated, so that the last chunks of that list run empty. The other free blocks
-/// are in a list of the stream that freed them, or for which their chunk was allocated: the stream
-/// itself takes the newest, other streams take the oldest. Blocks that a captured graph may use are
-/// kept in separate lists.
+/// A heap of blocks of one size. Allocates the lowest *clean* block (free, used by no stream) of
+/// one chunk, so that other chunks run empty. Other free blocks are in a list of the stream that
+/// freed them.
 ///
-/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. Others never fail.
+/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Allocating and freeing a block take constant time at any number of blocks.
 class slab_heap {
 public:
     static constexpr std::size_t granule = 256; ///< every block size is a multiple of this
@@ -58,13 +54,13 @@ public:
     ~slab_heap() { drop(); }
 
     [[nodiscard]] std::size_t stride() const noexcept { return stride_.bytes(); }
-    /// Returns the alignment of every block: the largest power of two that divides its size, at
-    /// most the page size of device memory.
+    /// Returns the alignment of every block: the largest power of two that divides the size, at
+    /// most 2 MiB.
     [[nodiscard]] std::size_t alignment() const noexcept {
         return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
-    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least one,
-    /// at least 64 KiB of blocks, and at most `most()`.
+    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least 64
+    /// KiB, and at most `most()`.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
@@ -80,21 +76,19 @@ public:
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
-    /// Allocates the block that the stream with the index `slot` freed last. Returns null if there
-    /// is no such block.
+    /// Allocates the block that the stream `slot` freed last, or returns null.
     [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    /// Allocates, for a stream that is being captured and has the index `slot`, the block that was
-    /// retained last for graphs of this stream. Returns null if there is none.
+    /// Allocates the block retained last for graphs of the stream `slot`, which is being captured,
+    /// or returns null.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
         return n;
     }
-    /// Allocates the lowest clean block (free, used by no stream) of one chunk. Returns null if
-    /// there is none.
+    /// Allocates the lowest clean block (free, used by no stream) of one chunk, or returns null.
     [[nodiscard]] entry* take_clean() noexcept {
         chunk* const c = with_clean_;
         if (c == nullptr) { return nullptr; }
@@ -104,15 +98,13 @@ public:
         return n;
     }
     [[nodiscard]] bool has_clean() const noexcept { return with_clean_ != nullptr; }
-    /// Makes the free block `n`, taken from a stream's list, live, and returns it. Returns null if
-    /// `n` is null.
+    /// Makes the free block `n` of a stream's list live, and returns it. `n` may be null.
     entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
         free_lists_.remove(*n);
         return hand_out(n);
     }
-    /// Returns the free block that the stream with the index `slot` freed first, or null if there
-    /// is none.
+    /// Returns the free block that the stream `slot` freed first, or null.
     [[nodiscard]] entry* oldest(std::size_t slot) const noexcept {
         return free_lists_.oldest(slot);
     }
@@ -132,14 +124,14 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of block at its address: live or free. Returns
-    /// false if the address is in no block of this heap.
+    /// Adds to the error of a rejected free the kind of block at its address. Returns false if
+    /// there is no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // If this is true, the address is behind the last block, in the unused rest of the chunk.
+        // True for an address in the unused rest of the chunk.
         if (offset / stride() >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride()];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
@@ -154,32 +146,30 @@ public:
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// Frees a live block that the stream with the index `slot` may use until it has completed
-    /// `epoch`, a part of its work. `epoch` must not be earlier than at the previous free on this
-    /// stream.
+    /// Frees a live block that the stream `slot` may use until `epoch`, which is at least that of
+    /// the stream's previous free.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of `n`, the oldest block in the list of the stream with the index
-    /// `slot`: frees the block again and puts it back to the old end of that list.
+    /// Undoes the allocation of `n`: puts the block back to the old end of the list of the stream
+    /// `slot`.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block that a graph captured on the stream with the index `slot` uses. Only that
-    /// stream, and only during a capture, can allocate the block until `forget_captures`.
+    /// Frees a live block used by a graph. Until `forget_captures`, only captures of the stream
+    /// `slot` can allocate the block.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a live block that a captured graph uses as well (`in_graph`): no stream can allocate
-    /// the block until `forget_captures`. `slot` is the index of the stream on which the block is
-    /// freed: that stream may use the block until it has completed `epoch` (0: no stream may).
+    /// Frees a block also used by a graph, which no stream can allocate until `forget_captures`.
+    /// `slot` and `epoch`: as for `give`.
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);
@@ -187,8 +177,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes free blocks that one stream may still use available to all streams, if `done(slot,
-    /// epoch)` returns true: that stream is then done with them.
+    /// Makes the freed blocks of a stream available to all streams if `done(slot, epoch)` returns
+    /// true.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -197,9 +187,8 @@ public:
             }
         }
     }
-    /// Called when no launch of a captured graph is running or will follow. A block kept for graphs
-    /// becomes clean (free, used by no stream). A block that `quarantine` freed becomes pending for
-    /// the stream and the epoch given there (epoch 0: clean).
+    /// Frees the blocks kept for graphs. Called when no captured graph is running or will be
+    /// launched again.
     void end_captures() noexcept {
         for (chunk* c : chunks_) {
             for (entry& n : c->entries) { n.in_graph = false; }
@@ -218,8 +207,8 @@ public:
         }
     }
 
-    /// The stream for which a new chunk was allocated in stream order: its index `slot`, and the
-    /// epoch (part of its work) that must be complete before other streams may use the blocks.
+    /// The stream for which a chunk was allocated, and the epoch after which other streams may use
+    /// its blocks.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;
@@ -265,8 +254,7 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// Adds a chunk to the list of chunks with clean blocks (free, used by no stream). `unlist`
-    /// removes it from that list.
+    /// Adds a chunk to the list of chunks with clean blocks.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;

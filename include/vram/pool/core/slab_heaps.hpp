@@ -16,12 +16,12 @@
 namespace vram {
 namespace detail {
 
-/// An array of `slab_heap`s. Queries return the sum or the result for all heaps together.
+/// An array of `slab_heap`s, by ascending block size. Queries return the result for all heaps
+/// together.
 ///
-/// Failure   `push` and `reserve` throw `std::bad_alloc`. No other function fails.
+/// Failure   `push` and `reserve` throw `std::bad_alloc`.
 /// Threads   One thread at a time.
-/// Cost      Linear in the number of heaps. `free_memory` also looks at every chunk, and at every
-///           block of idle chunks with pending uses by streams.
+/// Cost      Linear in the number of heaps; `free_memory` in the number of blocks.
 class slab_heaps : public heap_array<slab_heap> {
 public:
     /// Adds a heap for each of the `size_classes` up to the one that holds `most` bytes.
@@ -30,9 +30,8 @@ public:
         reserve(count);
         for (std::size_t i = 0; i < count; ++i) { push(size_classes::bytes(i)); }
     }
-    /// Returns the heap of the smallest size class that can serve a request. Returns null if the
-    /// size is 0 or more than `largest()`, or if no class has blocks with this alignment. Requires
-    /// the heaps of `add_classes`.
+    /// Returns the heap of the smallest size class that can serve a request, or null. Requires
+    /// `add_classes` before.
     [[nodiscard]] slab_heap const* for_request(std::size_t bytes,
                                                std::size_t alignment) const noexcept {
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
@@ -54,8 +53,8 @@ public:
         }
         return false;
     }
-    /// Adds to the error of a rejected free the kind of block at its address: live or free. Returns
-    /// false if the address is in no block.
+    /// Adds to the error of a rejected free the kind of block at its address. Returns false if
+    /// there is no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.explain_refusal(e)) { return true; }

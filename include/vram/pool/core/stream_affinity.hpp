@@ -15,20 +15,15 @@
 namespace vram {
 namespace detail {
 
-/// Assigns each stream a seat, the index of a shard. A new stream gets the seat with the fewest
-/// streams, and keeps it until it is forgotten. Streams are identified by `stream_key`. The table
-/// is a hash table with linear probing. Readers search it without a lock, also while it changes. A
-/// reader may then get the seat of another stream, or find none and repeat the search with the
-/// lock. Any seat is correct for any stream; only the distribution suffers.
+/// Assigns each stream a seat (the index of a shard): a new stream gets the seat with the fewest
+/// streams. Readers search the hash table without a lock; a wrong seat is harmless.
 ///
-/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
-/// Threads   Any threads may call concurrently. No other thread may use an object that is moved.
-/// Cost      A known stream costs about one cache line, which no thread writes to. After 256
-///           streams that were not forgotten, all assignments start again.
+/// Failure   The constructor throws `std::bad_alloc`.
+/// Threads   Any threads may call concurrently; a move needs exclusive access.
 class stream_affinity {
 public:
-    /// Largest number of streams with an assigned seat (shard index). Before one more is added, all
-    /// assignments are forgotten.
+    /// Largest number of streams with a seat. Before one more is added, all assignments are
+    /// forgotten.
     static constexpr std::size_t most = 256;
 
     /// Creates an empty object, to which another one must be assigned before use.
@@ -49,8 +44,7 @@ public:
             if (here == 0) { return assign(key); }
         }
     }
-    /// Removes the stream with this key, which is about to be destroyed: its seat (shard index)
-    /// counts one stream less. Does nothing if the table does not contain the key.
+    /// Removes the stream with this key, if known: its seat counts one stream less.
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -96,8 +90,7 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // The key is stored last, so that a reader that sees the key also sees the seat (shard
-        // index).
+        // The key is stored last: a reader of the key then also sees the seat.
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the cell that contains the key, or of the empty cell for it.
@@ -110,8 +103,7 @@ private:
     std::size_t assign(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // Another thread may have added the key since the caller's search without the lock. The
-        // stream then has a seat (shard index) already.
+        // Another thread may have added the key since the search without the lock.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

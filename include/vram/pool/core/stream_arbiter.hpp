@@ -20,39 +20,23 @@
 namespace vram {
 namespace detail {
 
-/// Selects free memory for a stream, in this order: memory that is ready, memory that is ready
-/// after queries of other streams, memory that is ready after one wait. Also records the last use
-/// of freed memory. It contains all rules for streams that are being captured:
+/// Selects free memory for a stream: memory that is ready, then memory ready after queries, then
+/// memory after one wait. Also records the last uses of freed memory. A stream under capture
+/// neither waits nor queries. `Candidates` are the free memory of a heap:
 ///
-/// - Such a stream neither waits nor queries. It gets memory that it freed during its own captures,
-///   and memory without pending uses (which no stream may still access).
-/// - Memory that such a stream freed after its last event cannot be waited for. If captures are
-///   tracked (`graphs` or `event_policy::eager`), each free during a capture is marked. Memory of
-///   an unmarked free, which was made before the capture, is left out until the next search. If
-///   captures are not tracked, the memory may belong to the graph, and is graph-retained (kept for
-///   the graph until `forget_captures`).
+///     find(price)                 returns the best place, with its block `where` and its `cost`
+///     query()                     queries events; returns true to search again
+///     uses(place), uses_of(block) return the pending uses
+///     take(place, captured)       allocates a place
+///     reserve(place)              reserves a place during a wait of the host
+///     accept(block)               allocates a reserved block
+///     put_back(block)             undoes `reserve`
+///     retain(block, timeline)     keeps memory that a captured stream has freed for its graph
 ///
-/// A heap passes its free memory as an object with these functions. `place` is a candidate:
+/// Functions with a `guard` release the lock during waits.
 ///
-///     find(price)              returns the best place, with its block `where` and its `cost`
-///     query()                  called once, before the first wait: may query events to find
-///                              ready memory; returns true to search again
-///     uses(place)              returns the pending uses of the place
-///     take(place, captured)    allocates the place, and returns the block; `captured`: the graph
-///                              of the stream that asks may use it
-///     reserve(place)           reserves the place while the host waits, and returns the block
-///     uses_of(block)           returns the pending uses of a reserved block
-///     accept(block)            allocates a reserved block without pending uses, and returns it
-///     put_back(block)          undoes `reserve`, and returns the block that is free afterwards
-///     retain(block, timeline)  retains memory that the captured stream of `timeline` has freed
-///
-/// Functions that take a lock guard are called with the lock held. Those that wait on the host
-/// unlock it during the wait.
-///
-/// Failure   `std::bad_alloc` may be thrown for a stream that was not met before. Errors of the
-///           platform are rethrown. Nothing has changed in either case.
+/// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the heap's lock.
-/// Cost      Ready memory costs no call of the platform, except a query if captures are tracked.
 template <class Platform>
 class stream_arbiter {
 public:
@@ -66,31 +50,26 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
 
-    /// The stream that asks for memory, and the record of its progress. Both pointers are null for
-    /// the host.
+    /// The stream that asks for memory, and its record. Both pointers are null for the host.
     struct asker {
         stream const* on   = nullptr;
         timeline*     mine = nullptr;
-        /// True if the stream is known to be in a capture: it must neither wait nor query. False if
-        /// the stream is in no capture, or if that is not known.
+        /// True if the stream is known to be in a capture: then it must neither wait nor query.
         bool captured = false;
     };
     /// Returns true if the stream is being captured. Returns false for the host (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the `asker` for the stream `on` (null: the host): the stream that asks for memory,
-    /// with the record of its progress. If captures of graphs are tracked, queries if the stream is
-    /// being captured. Otherwise `captured` is false.
+    /// Returns the `asker` for the stream `on` (null: the host). Queries the capture status if
+    /// captures are tracked (`graphs`).
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory of `candidates`, the free memory of a heap, for a stream or for the host.
-    /// If all suitable memory needs a wait, makes the stream wait, or the host, which unlocks
-    /// `held` during the wait. If `must_wait` is not null, sets `*must_wait` to true and returns
-    /// null instead of waiting. Returns null if no memory is available, not even after a wait.
+    /// Allocates memory of `candidates`, if necessary after a wait, or returns null. With
+    /// `must_wait`, sets that to true instead of waiting.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
@@ -110,24 +89,19 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // The streams may be done with the memory although no event shows that yet. So
-                // events are recorded and queried before a wait.
+                // Streams may be done although no event shows that yet.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            // A stream that may use this place is being captured, so no wait makes the place
-            // available. The next turn searches for another place.
+            // A capture blocks the place, and no wait helps: the next turn searches for another.
             *must_wait = false;
         }
     }
-    /// Makes the stream of `mine` (null: the host) wait for the streams that may still access the
-    /// memory at `place`, then allocates that memory. If one of those streams is being captured,
-    /// returns null: the memory that the captured stream has freed becomes unavailable until the
-    /// next request if captures are tracked (`graphs` or `event_policy::eager`), and until
-    /// `forget_captures` if not.
+    /// Allocates the memory at `place` after a wait of the stream of `mine` (null: the host).
+    /// Returns null if a capture prevents that.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -153,11 +127,8 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`, which may still access freed memory. `lock`
-    /// is unlocked during the wait. Stops at a stream that is being captured: the memory that this
-    /// stream freed since its last event is unavailable to all other streams until the next search
-    /// for memory. If captures are not tracked (neither by `graphs` nor by `event_policy::eager`),
-    /// `retain(timeline)` keeps that memory for the captured graph instead.
+    /// Makes the host wait for the streams in `held`. Stops at a stream under capture, and makes
+    /// memory that it freed unavailable.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -166,18 +137,15 @@ public:
         }
     }
 
-    /// The result of `record_free`, which records that a stream may still use a freed block.
+    /// The result of recording the last use of a freed block.
     enum class freed {
         recorded, ///< the stream that may still use the block was recorded
         idle,     ///< no stream uses the block any more, so no use was recorded
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records that the stream `s` may still use the freed `bytes` at `p`: calls `record(slot,
-    /// epoch)` for the stream's index and the epoch (part of its work) until which it may use them;
-    /// the epoch `tag::captured` stands for a graph. Returns `recorded`. If recording fails, waits
-    /// for the stream and returns `idle`, or `lost` if the wait fails as well. Errors are reported,
-    /// not thrown.
+    /// Records the last use of a freed block by `record(slot, epoch)`, or waits for the stream.
+    /// Reports errors instead of throwing.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -193,9 +161,8 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// Records the last use of a block as `record_free` does, for a free that another thread
-    /// queued. The stream is not queried, because that thread may be capturing it. If the id of the
-    /// stream is not known from an earlier call, the host waits for the devices instead.
+    /// Records a free that another thread queued. Makes no query of the stream, because that thread
+    /// may be capturing it.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {
@@ -207,14 +174,12 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// Records an event behind the latest frees of a stream if the option `events` of the resource
-    /// is `event_policy::eager`.
+    /// Records an event behind the latest frees of a stream with `event_policy::eager`.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
-    /// Returns a function object that returns true for a pending use (of freed memory by a stream)
-    /// that is complete.
+    /// Returns a function that tells if a pending use (of freed memory by a stream) is complete.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
@@ -223,8 +188,8 @@ public:
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// Returns true if a free records no event and makes no query of its stream's capture status.
-    /// This is the case with `event_policy::lazy`, if captures of graphs are not tracked.
+    /// Returns true if a free records no event and does not query the capture status:
+    /// `event_policy::lazy` without `graphs`.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
@@ -232,10 +197,8 @@ public:
     }
 
 private:
-    /// Called if a stream cannot be waited for because it is being captured. If captures are
-    /// tracked (`graphs` or `event_policy::eager`), makes the memory that this stream has freed
-    /// since its last event unavailable to other streams until the next search (`readmit`).
-    /// Otherwise calls `retain()`, which keeps the memory for the captured graph.
+    /// Makes the latest frees of a captured stream unavailable until the next search, or retains
+    /// them if captures are not tracked.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -246,9 +209,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Called if the last use of a freed block could not be recorded. If `done` (the host has
-    /// waited for the stream instead), returns `idle`. Otherwise reports a leak and returns `lost`:
-    /// the block must stay live.
+    /// Returns `idle` if the host has waited for the block's stream (`done`). Otherwise reports a
+    /// leak and returns `lost`.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

@@ -20,14 +20,11 @@
 namespace vram {
 namespace detail {
 
-/// The memory of a `monotonic`, and the timelines (records of progress) of its streams. Does not
-/// call the upstream. Functions that take a lock guard are called with the lock held. Those that
-/// wait on the host unlock it during the wait.
+/// The memory of a `monotonic`, and the records of its streams. Does not call the upstream.
+/// Functions with a `guard` release the lock during waits of the host.
 ///
-/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
-///           platform are rethrown. Nothing has changed then.
+/// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the resource's lock.
-/// Cost      The cost is that of `bump_chunk` and `stream_timelines`.
 template <class Platform>
 class stream_bump {
 public:
@@ -35,8 +32,7 @@ public:
     using guard  = typename platform_lock<Platform>::guard;
     using chunk  = bump_chunk<stream>;
 
-    /// A request. `on` is the stream that uses the memory first, or null if any stream must be able
-    /// to use it without a wait.
+    /// A request. If `on` is null, any stream must be able to use the memory without a wait.
     struct request {
         std::size_t   bytes;
         std::size_t   alignment;
@@ -45,9 +41,8 @@ public:
 
     stream_bump(event_policy events, bool graphs) noexcept : uses_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory, and makes its stream (or the host, for a request
-    /// without a stream) wait for the streams that used the memory before, if needed. Returns null
-    /// if there is no room.
+    /// Allocates a block from the reserved memory, if necessary after a wait for earlier users.
+    /// Returns null if there is no room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         uses_.forget_ended();
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
@@ -88,17 +83,15 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // The loop starts again: one more stream may still use the memory, a capture may make
-            // it unavailable, or another thread may have allocated it while the host waited.
+            // Again: another use may remain, or another thread may have allocated the memory.
         }
         return nullptr;
     }
 
     /// Adds an empty chunk that any stream may use without a wait.
     void add(chunk fresh) { stack().add(std::move(fresh)); }
-    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait, and
-    /// allocates the request `r` from the chunk. If `order` is not null, `r.on` must be that
-    /// stream.
+    /// Adds a chunk that only the stream `order` (null: any) may use without a wait, and allocates
+    /// `r` from that chunk.
     void* add(chunk fresh, stream const* order, request const& r) {
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && uses_.in_graph(*r.on);
@@ -115,13 +108,11 @@ public:
     enum class freed {
         done,     ///< the block counts as free
         no_block, ///< there is no such block, and nothing has changed
-        /// The block stays live, because the stream on which it was freed may still use it, and
-        /// this could be neither recorded nor waited for.
+        /// The last use could be neither recorded nor waited for, so the block stays live.
         lost,
     };
-    /// Counts the `bytes` at `p` as free; they are reused after `unwind`. If `on` is not null,
-    /// records the stream `on` as a user of the block: any work that it gets before the unwind may
-    /// use the memory, so afterwards other streams wait for that work.
+    /// Counts the `bytes` at `p` as free; they are reused after `unwind`. The stream `on` (null:
+    /// none) may still use them.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack().used_around(p);
@@ -132,9 +123,8 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free at an address in a chunk. Blocks have no descriptors
-    /// here, so the address counts as free memory. If a block of the stated size would end behind
-    /// the used memory of the chunk, the size counts as wrong.
+    /// Completes the error of a rejected free. Without descriptors, the address counts as free
+    /// memory, or the size as wrong.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -145,11 +135,8 @@ public:
         }
     }
 
-    /// Frees all blocks allocated since the mark with the number `serial` (0: all blocks and all
-    /// marks). Each stream that allocated or freed some of them, and the stream `on` (null: no
-    /// other stream), may still use them. Returns the bytes that were live. If the use by `on` can
-    /// be neither recorded nor waited for, reports that, frees nothing and returns 0. Calls
-    /// `visit(address, bytes)` for each range of blocks, before any of them is free.
+    /// Frees all blocks since the mark `serial` (0: all). Returns the bytes that were live. Calls
+    /// `visit(address, bytes)` for each range before.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -163,16 +150,13 @@ public:
         return stack().go_back(serial);
     }
 
-    /// Removes and returns an idle chunk (without an allocated block) that no stream uses any more.
-    /// If streams may still use every idle chunk, the host waits for the streams of one, with the
-    /// lock `held` released. Returns a chunk of 0 bytes if there is no idle chunk, or if the host
-    /// can wait for none, because captures or captured graphs keep them.
+    /// Removes and returns a chunk without an allocated block, perhaps after a wait of the host.
+    /// Returns 0 bytes if there is none.
     [[nodiscard]] chunk remove_idle(guard& held) {
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The pending use (by a stream) of an idle chunk for which the host can wait; empty as
-            // long as no such chunk was found.
+            // The pending use of a chunk for which the host can wait, or empty.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
@@ -193,8 +177,7 @@ public:
     /// Called at the end of the resource: makes the host wait for all streams.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// `uses` returns the chunks, the marks, and the records of the streams that may use the
-    /// memory. `stack` returns the chunks and the marks alone.
+    /// `uses` returns the chunks, marks and stream records; `stack` only the chunks and marks.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }

@@ -24,14 +24,11 @@
 namespace vram {
 namespace detail {
 
-/// The reserved memory of a pool, its lists of cached blocks, and the timelines (records of
-/// progress) of its streams. Does not call the upstream. Functions that take a lock guard are
-/// called with the lock held. Those that wait on the host unlock it during the wait.
+/// The reserved memory of a pool, its cached blocks, and the records of its streams. Does not call
+/// the upstream. Functions with a `guard` release the lock during waits of the host.
 ///
-/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
-///           platform are rethrown. Nothing has changed then.
+/// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the pool's lock.
-/// Cost      Constant in the fast paths for a known stream. Other calls may visit all blocks.
 template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
@@ -42,15 +39,14 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks are in other chunks than large ones. `large_limit`: the largest size
-    /// of the one freed large block that the pool caches; if 0, it caches none.
+    /// `apart`: small blocks have separate chunks. `large_limit`: largest size of the one large
+    /// block that is cached; 0: none.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
 
-    /// Fast path: returns a cached block for this request, or a free block that is ready (needs no
-    /// wait) and found without a search. Returns null if there is neither; `take` may still find a
-    /// block.
+    /// Fast path: returns a cached or free block that needs no wait and no search, or null; `take`
+    /// may still find one.
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
@@ -66,9 +62,8 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Fast path of a free on the stream `s`: caches the block, or coalesces it if it cannot be
-    /// cached. Returns false and changes nothing if `b` was not allocated with this size and
-    /// alignment, or if the free takes more work, which `give` does.
+    /// Fast path of a free on the stream `s`. Returns false and changes nothing if `give` must
+    /// handle the free.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !arbiter_.plain()) { return false; }
@@ -79,33 +74,29 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // Selects the list of cached blocks by the requested size, rounded up. The block may be
-        // larger, but a list index that needs a load of `b->bytes` slows the next allocation down,
-        // and a branch on the difference is often mispredicted.
+        // Without a load of `b->bytes`, which would delay the next allocation. The block may be
+        // larger.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates a block from the reserved memory. Returns null if the search finds none. If every
-    /// block that fits needs a wait: if `must_wait` is null, the stream (or, without a stream, the
-    /// host, with the lock released) waits, else `*must_wait` becomes true and null is returned.
-    /// `all`: look at all free blocks.
+    /// Allocates from the reserved memory, if necessary after a wait, or returns null. With
+    /// `must_wait`, sets that to true instead of waiting.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates a small block from the heap for large blocks, or the reverse; null if none fits.
-    /// Called if neither the heap for this size nor the upstream has memory.
+    /// Allocates a small block from the heap for large blocks, or the reverse. Returns null if none
+    /// fits.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block in a hole: a free block of at most 7/8 MiB between large ones, which
-    /// the stream may use without a wait. Returns null if there is none. After every 16 blocks in
-    /// holes, returns null once, so that the heap for small blocks grows; otherwise every small
-    /// block would need this long search.
+    /// Allocates a small block in a free block between large ones, without a wait. Returns null if
+    /// none fits, or after 16 blocks.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
+        // Lets the heap for small blocks grow, which needs no such long search.
         if (holes_ == enough_holes) {
             holes_ = 0;
             return nullptr;
@@ -122,18 +113,16 @@ public:
         return hand_out(r, place)->pointer();
     }
 
-    /// Frees a block that the stream `on` may still use (null: no stream). Returns false and
-    /// changes nothing if there is no such block, or if it was allocated with another size or
-    /// alignment. `remote`: another thread queued the free, and may be capturing the stream now. If
-    /// the use can be neither recorded nor waited for, the block stays live, and true is returned.
+    /// Frees a block that the stream `on` (null: none) may still use. Returns false for an invalid
+    /// free. `remote`: queued by another thread.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
         // The use could not be recorded, so the block stays live.
         if (how == freed::lost) { return true; }
-        // A block from the cache still has the pending use of its free before that. No stream uses
-        // the block now, so the use is dropped, but not `several`: parts that graphs retain.
+        // Drops the use of an earlier free, which a cached block keeps, but not the parts that
+        // graphs retain (`several`).
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -143,21 +132,20 @@ public:
         }
         return true;
     }
-    /// Returns the live block at `p`, or null. `bytes` selects the heap that is searched first.
+    /// Returns the live block at `p`, or null. `bytes` is the size stated by the caller.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps().live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of memory at its address: a live block or free
-    /// memory. Adds nothing if the address is in no chunk.
+    /// Adds to the error of a rejected free the kind of memory at its address, if that is in a
+    /// chunk.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }
 
-    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, to the heap
-    /// (small or large blocks) for the size of `r`, or, if `r` is null, for `bytes`. Allocates `r`
-    /// from the front of the chunk and returns its address, or null if `r` is null.
+    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates `r`
+    /// (if not null) from that chunk.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -170,14 +158,13 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // The rest of the chunk may go to another stream, which must wait for `on`. The event for
-        // that wait is recorded now with `event_policy::eager`, as `on` may be destroyed before.
+        // `on` may be destroyed before another stream must wait for it, so `event_policy::eager`
+        // records the event now.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Removes an idle chunk (without a live block) that no stream uses any more, and returns it.
-    /// Returns a chunk without bytes if there is none. If no idle chunk is ready, makes the host
-    /// wait for one.
+    /// Removes and returns a chunk without a live block, perhaps after a wait of the host. Returns
+    /// a chunk without bytes if none exists.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines().for_asker(nullptr, false);
         timelines().readmit();
@@ -193,23 +180,20 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least so that the request `r` fits at its end, not before the
-    /// address `from(b)` for the chunk's last block `b`. Until `end_growth`, only the caller may
-    /// grow that chunk. Returns an extension with a null `base` if there is no such chunk.
+    /// Finds the chunk that must grow least to fit `r` at its end. Only the caller may grow the
+    /// chunk until `end_growth`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
         auto const      price = timelines().for_asker(mine, arbiter::is_captured(r.on));
         return heaps().of(r.bytes).begin_growth(r.bytes, r.alignment, price, from);
     }
-    /// Ends the growth that `begin_growth` began: the chunk has `by` more bytes of addresses at its
-    /// end, which have no physical memory yet.
+    /// Ends a growth: the chunk has `by` more bytes at its end, which have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         heaps().end_growth(m, by);
     }
 
-    /// Removes and returns an idle chunk (without a live block) that no stream uses any more.
-    /// Returns a chunk without bytes if there is none. Never waits.
+    /// Removes and returns a chunk that no stream uses, or a chunk without bytes. Never waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = timelines().for_asker(nullptr, false);
         flush_quick_lists();
@@ -226,8 +210,8 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Records events behind the frees in idle chunks (without a live block) and queries them, to
-    /// find chunks that no stream uses.
+    /// Records and queries events for the frees in chunks without a live block, to find chunks that
+    /// no stream uses.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {
@@ -236,34 +220,31 @@ public:
         poll();
     }
 
-    /// Queries the recorded events of all streams, and coalesces the free blocks that they no
-    /// longer use.
+    /// Queries the events of all streams, and coalesces the blocks that streams no longer use.
     void poll() {
         timelines().poll();
         coalesce_pending();
     }
-    /// Records events (if there are several streams) behind frees that have none. Queries the
-    /// events of all streams, and coalesces the free blocks that no stream uses any more.
+    /// Records events behind frees that have none, and queries them. Coalesces the blocks that
+    /// streams no longer use.
     void poll_all() {
         timelines().try_record_all();
         poll();
     }
-    /// Makes the host wait for all uses of freed memory that is not kept for graphs, then
-    /// coalesces. Returns false if a stream is being captured, whose latest frees cannot be waited
-    /// for.
+    /// Makes the host wait for all uses of freed memory, then coalesces. Returns false if a stream
+    /// is being captured.
     bool finish(guard& held) {
         bool const all = timelines().finish_all(held);
         coalesce_pending();
         return all;
     }
-    /// Called at the end of the pool: waits for all streams without throwing, and for whole devices
-    /// if a block is still live.
+    /// Waits for all streams without throwing; also for whole devices if a block is still live.
     void wait_for_all(guard& held) noexcept {
         if (live_bytes() != 0) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
-    /// Creates the record of a stream if there is none. That may query the id of the stream, which
-    /// CUDA forbids during a capture.
+    /// Creates the record of a stream, which may query the stream's id. CUDA forbids that query
+    /// during a capture.
     void register_stream(stream s) { (void)timelines().of(s); }
     void retire(stream s) {
         flush_quick_lists();
@@ -276,8 +257,8 @@ public:
         coalesce_pending();
     }
 
-    /// Returns the usage. Cached blocks are coalesced first, so that they count as free memory.
-    /// `behind(block)` returns the bytes of a free block that have physical memory.
+    /// Returns the usage; cached blocks count as free. `behind(block)` returns the bytes of a free
+    /// block with physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         flush_quick_lists();
@@ -289,8 +270,8 @@ public:
         survey().measure(now, behind, is_complete());
         return now;
     }
-    /// Coalesces the cached blocks, then returns the statistics of all free blocks. Only bytes with
-    /// physical memory count: `behind(block)` returns their number for a free block.
+    /// Returns the statistics of all free blocks. `behind(block)` returns the bytes of a free block
+    /// with physical memory; only these count.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         flush_quick_lists();
@@ -317,14 +298,12 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Largest size of a hole (a free block between large blocks) in which small blocks are placed.
-    // A larger hole is more often coalesced into a block that a large request can use. (Two
-    // recorded traces need less memory with holes up to 7/8; from 15/16 on, one trace needs more.)
+    // Largest free block in which small blocks are placed. Larger ones are more often coalesced
+    // into blocks for large requests.
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // The lambda captures `this` and not a reference to a member: the fast path of a free has the
-    // address of the heap in a register.
+    // Captures `this`, which the fast path of a free has in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -340,8 +319,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Queries all streams, then coalesces all free blocks of `heap`. Does nothing if the stream of
-    /// the request `r` is being captured, because CUDA forbids the queries then.
+    /// Queries all streams and coalesces all free blocks of `heap`, unless the stream of `r` is
+    /// being captured.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
@@ -371,18 +350,17 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Replaces the recorded uses of a block that is being freed: the stream with the index `slot`
-    /// may use it until `epoch`, a part of its work. Parts kept for a captured graph stay recorded.
+    /// Replaces the recorded use of a block being freed: the stream `slot` may use it until
+    /// `epoch`. Uses by graphs stay.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // `merge` cannot fail: `all`, the uses of the live block, has at most one element (its part
-        // that is kept for a graph), and room for eight.
+        // Cannot fail: a live block has at most one use, and a list has room for eight.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
-    /// Records that a block is freed on the stream `s`, which may use it until the work that it has
-    /// now is complete. `remote`: another thread queued the free.
+    /// Records the present work of the stream `s` as the last use of a block. `remote`: another
+    /// thread queued the free.
     freed record_free(stream s, block* b, bool remote) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) { hold(b, epoch, slot); };
         return remote ? arbiter_.record_remote_free(s, b->pointer(), b->bytes, record)
@@ -392,7 +370,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Blocks that `take_in_hole` has allocated since it last refused one (at `enough_holes`).
+    /// Blocks allocated by `take_in_hole` since it last refused one.
     unsigned holes_ = 0;
 };
 

@@ -16,17 +16,12 @@
 namespace vram {
 namespace detail {
 
-/// Selects free blocks of a `slab_heap` (an argument of each function) for a stream, and makes
-/// streams or the host wait if needed. Owns the timelines (records of the progress) of the streams.
-/// Functions that take a lock guard are called with the lock held. Those that wait on the host
-/// unlock it during the wait.
+/// Selects free blocks of a `slab_heap` for a stream, and makes streams or the host wait if
+/// necessary. Owns the streams' records. Functions with a `guard` release the lock during waits of
+/// the host.
 ///
-/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
-///           platform are rethrown. Nothing has changed then.
+/// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the resource's lock.
-/// Cost      Allocating a stream's own block or a clean one (used by no stream) takes constant
-///           time, and no call of the platform except for the stream's id or capture status. Other
-///           blocks cost a look at every stream that was met, and queries of the platform.
 template <class Platform>
 class stream_slabs {
 public:
@@ -38,11 +33,8 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory of `heap` for the stream `on` (null: for any
-    /// stream). If every block needs a wait, the stream waits; if `on` is null, the host waits
-    /// instead, so that any stream may use the block at once. If `must_wait` is not null, nothing
-    /// waits: `*must_wait` is set to true and null is returned. Also returns null if no block is
-    /// available.
+    /// Allocates a block of `heap`, if necessary after a wait, or returns null. With `must_wait`,
+    /// sets that to true instead of waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
@@ -59,8 +51,8 @@ public:
         return arbiter_.acquire(all, who, held, must_wait);
     }
 
-    /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the use
-    /// could be neither recorded nor waited for; the block then stays live.
+    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and leaves the
+    /// block live, if recording fails.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) {
             heap.reserve_slot(slot);
@@ -82,9 +74,8 @@ public:
         return how != freed::lost;
     }
 
-    /// Adds a chunk that only the stream `order` (null: any stream) may use without a wait.
-    /// Allocates a block from it for the stream `on` (null: for use on any stream), and returns the
-    /// block. If `order` is not null, `on` is that stream.
+    /// Adds a chunk that only the stream `order` (null: any) may use without a wait, and allocates
+    /// a block from that chunk.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -94,19 +85,17 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // With `event_policy::eager`, an event is recorded for the other streams that may use the
-        // rest of the chunk.
+        // With `event_policy::eager`: other streams may use the rest of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
-    /// Returns a chunk without live blocks that no stream uses any more, or null. Makes the host
-    /// wait for streams if needed.
+    /// Returns a chunk without live blocks that no stream uses, perhaps after a wait of the host,
+    /// or null.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // If every chunk without live blocks is still used by a stream: a free block of such a
-            // chunk. The host can wait for the last use of the block.
+            // A free block for which the host can wait, in a chunk without live blocks.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -121,8 +110,8 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Records the device of a stream that uses memory of the upstream directly, so that the device
-    /// is waited for at the end. Does nothing if the stream cannot be queried now.
+    /// Records the device of a stream, which is then waited for at the end. Does nothing if the
+    /// stream cannot be queried.
     void register_stream(stream s) noexcept {
         try {
             (void)timelines().of(s);
@@ -135,16 +124,14 @@ public:
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Called at the end of the resource: makes the host wait for all streams. If a block is still
-    /// live (`something_out`), the streams that use it are unknown, so the host also waits for the
-    /// devices of all streams that were met, and for the current device.
+    /// Makes the host wait for all streams, and, if a block is still live (`something_out`), for
+    /// whole devices.
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
     void retire(stream s) { timelines().retire(s); }
-    /// Called when no captured graph will be launched again. If memory is kept for graphs, makes
-    /// the host wait for the devices of all streams. Returns true if the caller must then call
+    /// Waits for devices if memory is kept for graphs. Returns true if the caller must then call
     /// `end_captures` of each heap.
     [[nodiscard]] bool finish_graphs(guard& held) { return timelines().finish_graphs(held) != 0; }
 
@@ -172,20 +159,17 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if no wait makes the free block available: its stream is being captured, or a
-    /// graph may use it.
+    /// Returns true if no wait makes the free block available, because of a capture or graph.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Frees a block that no stream uses. If a graph may use the block, the block is kept for the
-    /// graph.
+    /// Frees a block that no stream uses. Keeps the block if a graph may use it.
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Called if the stream with the index `slot` is being captured. The blocks that it has freed
-    /// since its last recorded event may belong to the graph, so these blocks are kept until
-    /// `end_captures`.
+    /// Keeps the blocks that the captured stream `slot` freed since its last event for the graph,
+    /// until `end_captures`.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -193,19 +177,18 @@ private:
         }
     }
 
-    /// The free blocks of a heap from which `stream_arbiter` chooses if the stream has freed none
-    /// of them itself and none is clean: of each stream the block that it freed first.
+    /// The free blocks from which `stream_arbiter` chooses: of each stream the block that it freed
+    /// first.
     struct candidates {
         struct place {
-            /// The selected block. Null with a `cost` of `ready` selects the lowest block that no
-            /// stream uses. Null with a `cost` of `unavailable` means that no block was found.
+            /// The selected block. Null stands for the lowest clean block if `cost` is `ready`, and
+            /// otherwise for none.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// The pending use of the block that `reserve` has allocated in advance: the stream that
-        /// may still access the block. The host waits for that stream, with the lock released.
+        /// The pending use of the block that `reserve` has allocated, for which the host waits.
         tags reserved_use{};
 
         template <class Price>

@@ -14,13 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// The way in which chunks get and return memory (a `chunk_growth`) for every upstream that is not
-/// virtual memory. Every byte of a chunk has physical memory. A chunk cannot grow, and is returned
-/// to the upstream as a whole.
+/// Chunks that cannot grow and are returned to the upstream as a whole: the model of `chunk_growth`
+/// for every upstream without virtual memory.
 ///
-/// Failure   Never throws.
 /// Threads   One thread at a time, which holds the pool's lock.
-/// Cost      None.
 template <synchronous_resource Upstream>
 class whole_chunks {
 public:
@@ -30,7 +27,7 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// true: before more is reserved than ever, idle chunks (without a live block) are returned
+    /// true: before more is reserved than ever, chunks without a live block are returned
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {
@@ -53,8 +50,8 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Returns null: a small block is never placed in a hole (a free block between large blocks),
-    /// but in a chunk for small blocks, so that chunks for large blocks can be returned sooner.
+    /// Returns null: small blocks have their own chunks, so that chunks for large blocks can be
+    /// returned sooner.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;
