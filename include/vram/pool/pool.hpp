@@ -32,7 +32,7 @@ namespace vram {
 /// Failure   A refused request throws `out_of_memory`; an invalid free is reported.
 /// Threads   Any number of threads may call concurrently.
 /// Streams   The stream that freed a block may reuse it at once, any other stream after an event.
-///           With `event_policy::lazy` a raw `cudaStream_t` must be retired before its end.
+///           With `event_policy::lazy` a raw `cudaStream_t` must be retired before it is destroyed.
 /// Cost      Constant if a free block fits; otherwise at most a walk over all blocks.
 template <class Upstream, growth Growth = default_growth<Upstream>>
 class pool {
@@ -171,8 +171,8 @@ public:
         resource_call const own;
         return core_.trim(keep);
     }
-    /// Returns the chunks that no stream uses to the upstream, without a wait, and records events
-    /// for other unused chunks. Returns the bytes.
+    /// Returns empty chunks that no stream uses to the upstream, without a wait. Records events for
+    /// other empty chunks. Returns the bytes returned.
     std::size_t trim_no_wait() {
         resource_call const own;
         return core_.trim_no_wait();

@@ -28,11 +28,11 @@ struct pool_options {
     /// Permits captures of streams into graphs. Only captures of the same stream reuse memory freed
     /// during a capture, until `forget_captures`.
     bool graphs = false;
-    /// For virtual memory only: maps physical pages of free memory to a request's addresses before
-    /// new memory. The host may wait.
+    /// For virtual memory only: gives a request the physical pages of free memory before new memory
+    /// is reserved. The host may wait.
     bool remap = false;
-    /// For virtual memory only: the share (0.07: 7 %) of reserved over peak live bytes beyond which
-    /// free pages may get second addresses.
+    /// For virtual memory only: excess of reserved over peak live bytes (0.07: 7 %) above which
+    /// free pages may be mapped to second addresses.
     double slack = std::numeric_limits<double>::infinity();
 };
 

@@ -77,15 +77,16 @@ public:
         return b;
     }
 
-    /// Removes the descriptor of the block after `b`. The caller has added its size to `b`.
+    /// Removes the descriptor of the block after `b`. The caller has added the size of that block
+    /// to `b`.
     [[gnu::always_inline]] void drop_next(block* b) noexcept {
         block* const gone = b->after;
         b->after          = gone->after;
         if (b->after != nullptr) { b->after->before = b; }
         nodes_.put_back(gone);
     }
-    /// Removes the block before `b`, which must not be a chunk's first, and starts `b` at its
-    /// address. The caller adds the size.
+    /// Merges the block before `b`, which is not the first of a chunk, into `b`. The caller has
+    /// added that block's size.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

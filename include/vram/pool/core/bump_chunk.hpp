@@ -162,8 +162,8 @@ public:
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Ends the uses by captured graphs. Live memory that a graph used is then used by its stream
-    /// if `lives(id)` returns true.
+    /// Ends the uses by captured graphs. Live memory that a graph used is then used by the graph's
+    /// stream if `lives(id)` returns true.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });

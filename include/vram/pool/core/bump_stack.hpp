@@ -84,8 +84,8 @@ public:
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
 
-    /// Creates a mark here with the number `serial`. Returns the mark's number: that of the last
-    /// mark if its position is equal.
+    /// Creates a mark with the number `serial` at the current position, unless the last mark has
+    /// this position. Returns the mark's number.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {

@@ -134,8 +134,8 @@ protected:
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// Returns the result of `attempt()`, the last attempt of a request. Throws `out_of_memory`
-    /// with the pool's numbers if it fails.
+    /// Returns the result of `attempt()`, the last attempt of a request. On failure, throws
+    /// `out_of_memory` with the pool's numbers.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -149,8 +149,8 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if it throws. Reports exceptions other than
-    /// `std::bad_alloc` to the error sink.
+    /// Returns the result of `attempt()`, or null if `attempt` throws. Reports exceptions other
+    /// than `std::bad_alloc` to the error sink.
     template <class Attempt>
     void* or_null(std::size_t asked, Attempt attempt) const noexcept {
         return null_if_thrown(name_, asked, attempt);

@@ -146,8 +146,8 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Creates a mark with the number `fresh` at the current position. Returns its number: that of
-    /// the last mark if its position is equal.
+    /// Creates a mark with the number `fresh` at the current position, unless the last mark has
+    /// this position. Returns the mark's number.
     [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
         auto const held = this->lock_.hold();
         return books_.stack().mark(fresh);

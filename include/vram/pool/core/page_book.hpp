@@ -130,8 +130,8 @@ public:
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page without physical memory, the last first, until it
-    /// returns false. `left`: the memory was moved.
+    /// Calls `visit(page, left)` for each page without physical memory, the last first, until
+    /// `visit` returns false. `left`: the memory was moved.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {

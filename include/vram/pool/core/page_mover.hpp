@@ -80,8 +80,8 @@ public:
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if memory of `b` was moved elsewhere: streams may still use it here, so other memory
-        // requires a wait.
+        // True if memory of `b` was moved to other pages. Streams may still use the old addresses,
+        // so other memory requires a wait.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -238,8 +238,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of free pages that no stream uses to the pages of `target()` without memory, as
-    /// far as there is some.
+    /// Moves memory of free pages that no stream uses to pages of `target()` without memory. Some
+    /// pages may still lack memory afterwards.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {

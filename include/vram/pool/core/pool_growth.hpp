@@ -162,8 +162,8 @@ public:
         }
         return back + chunks_.trim_within(core, keep, held);
     }
-    /// Returns chunks that no stream uses to the upstream, without a wait. Returns their number of
-    /// bytes.
+    /// Returns empty chunks that no stream uses to the upstream, without a wait. Returns their
+    /// number of bytes.
     template <class Core>
     std::size_t trim_no_wait(Core& core) {
         std::size_t back = 0;
@@ -188,7 +188,7 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns idle chunks to the upstream if growth by `size` bytes would exceed the maximum of
+    /// Returns empty chunks to the upstream if growth by `size` bytes would exceed the maximum of
     /// reserved bytes and 9/8 of the maximum of live bytes.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {

@@ -124,8 +124,8 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of block at its address. Returns false if
-    /// there is no block.
+    /// Adds to the error of a rejected free the kind of block at its address. Returns false if the
+    /// address is in no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }

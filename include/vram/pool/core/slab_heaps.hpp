@@ -53,8 +53,8 @@ public:
         }
         return false;
     }
-    /// Adds to the error of a rejected free the kind of block at its address. Returns false if
-    /// there is no block.
+    /// Adds to the error of a rejected free the kind of block at its address. Returns false if the
+    /// address is in no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.explain_refusal(e)) { return true; }

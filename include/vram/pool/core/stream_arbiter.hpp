@@ -128,7 +128,7 @@ public:
         return nullptr;
     }
     /// Makes the host wait for the streams in `held`. Stops at a stream under capture, and makes
-    /// memory that it freed unavailable.
+    /// memory freed by that stream unavailable.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);

@@ -151,7 +151,7 @@ public:
     }
 
     /// Removes and returns a chunk without an allocated block, perhaps after a wait of the host.
-    /// Returns 0 bytes if there is none.
+    /// Returns 0 bytes if none is available.
     [[nodiscard]] chunk remove_idle(guard& held) {
         uses_.forget_ended();
         uses_.timelines().readmit();

@@ -164,7 +164,7 @@ public:
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
     /// Removes and returns a chunk without a live block, perhaps after a wait of the host. Returns
-    /// a chunk without bytes if none exists.
+    /// no bytes if none is available.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines().for_asker(nullptr, false);
         timelines().readmit();
@@ -350,7 +350,7 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Replaces the recorded use of a block being freed: the stream `slot` may use it until
+    /// Replaces the recorded use of a block being freed: the stream `slot` may use the block until
     /// `epoch`. Uses by graphs stay.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
