@@ -15,7 +15,7 @@ namespace vram {
 namespace detail {
 
 /// A hash table that finds a live, reserved or cached block by its address. The chains use
-/// `block::next`, so a block in the table must be in no list.
+/// `block::next`, so no other list of these blocks may use that link.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.

@@ -101,7 +101,7 @@ public:
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
     /// Calls `visit(chunk, to)` for each chunk used since the mark `serial` (0: the beginning),
-    /// newest first. Newer blocks lie behind `to`.
+    /// newest first. Newer blocks begin at `to` or later.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);

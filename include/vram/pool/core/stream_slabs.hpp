@@ -51,8 +51,8 @@ public:
         return arbiter_.acquire(all, who, held, must_wait);
     }
 
-    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and leaves the
-    /// block live, if recording fails.
+    /// Frees a block that the stream `on` (null: none) may still use. Returns false if the use can
+    /// be neither recorded nor awaited.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) {
             heap.reserve_slot(slot);
