@@ -12,15 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// Makes the capture mode of the calling thread relaxed for a scope. During a capture in the
-/// default mode (cudaStreamCaptureModeGlobal), a cudaMalloc or a cudaEventQuery of any thread, on
-/// any stream, is refused *and ends the capture*. In relaxed mode it is an ordinary call. A
-/// cudaStreamQuery of the captured stream ends the capture in every mode: the caller tests for a
-/// capture first.
-///
-/// Failure   A failure is reported to the error sink, and the mode is unchanged.
-/// Threads   Affects only the calling thread.
-/// Cost      Two calls of the driver, about 8 ns each.
+/// Sets the relaxed capture mode for the calling thread in a scope, so that calls such as
+/// cudaMalloc and cudaEventQuery do not end a graph capture. A cudaStreamQuery of a captured stream
+/// still ends the capture: the caller must test for a capture first.
 class cuda_capture_guard {
 public:
     cuda_capture_guard() noexcept { relaxed_ = exchange(); }
@@ -36,8 +30,7 @@ private:
                                   }));
     }
 
-    /// The mode that the next call of `exchange` sets: relaxed in the constructor, and in the
-    /// destructor the mode that the thread used before.
+    /// The mode that the next call of `exchange` sets: first relaxed, later the mode to restore.
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     bool                  relaxed_;
 };

@@ -18,41 +18,34 @@
 namespace vram {
 namespace detail {
 
-/// Detects that a device was reset. `cudaDeviceReset` destroys all streams, events and memory of a
-/// device. Objects of vram may still have their handles, and CUDA dereferences a handle that is
-/// passed to it. CUDA does not announce a reset, so each object compares the id of the device's
-/// context at its creation with that before it destroys anything: after a reset the id is another
-/// one (CUDA 12.0), and there is no context until CUDA is used again.
+/// Detects that a device was reset. `cudaDeviceReset` destroys all streams, events and memory of
+/// the device, so their handles must not be passed to CUDA afterwards. No function of this class
+/// creates a context.
 ///
-/// Only the primary context, that of the runtime, is known. No call here creates a context.
-///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first call of `ended` after a
-///           reset reports it to the error sink.
-/// Threads   Any thread may call. No other thread may use a device during its reset.
-/// Streams   None. A query of a context is legal during a capture.
-/// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
+/// Failure   If the driver cannot be asked, no reset is noticed.
+/// Threads   Any thread may call, but none may use a device during a reset.
 class cuda_context {
 public:
-    /// A device, and the number of its resets so far. An object stores both at its creation: if the
-    /// number has changed later, a reset has destroyed the object's handles.
+    /// A device and the number of its known resets. An object that is created on the device stores
+    /// both.
     struct life {
         int      device = 0;
         unsigned number = 0;
     };
 
-    /// Returns the device and the present number of its resets, after a check for a new reset. An
-    /// object stores the result at its creation and later passes it to `over` or `ended`.
+    /// Asks the driver for new resets, and returns the device and the number of its resets, for
+    /// `over` or `ended`.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
-    /// Returns true if it is already known that the device was reset after `now` returned `of`.
-    /// Makes no call of the driver, so a reset that was not yet noticed is missed.
+    /// Returns true if a reset of the device after the call of `now` that returned `of` is already
+    /// known. Does not ask the driver.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
-    /// Returns true if the device was reset after `now` returned `of`. Asks the driver. The first
-    /// call that returns true after a reset reports the reset to the error sink.
+    /// Asks the driver, and returns true if the device was reset since `now` returned `of`. Reports
+    /// a reset once to the error sink.
     [[nodiscard]] static bool ended(life of) noexcept {
         notice(cuda_device{of.device});
         if (!over(of)) [[likely]] { return false; }
@@ -64,8 +57,7 @@ public:
                       .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
         return true;
     }
-    /// Returns true if the device was reset and not used since, so that it has no context: the next
-    /// use by CUDA would create one. Asks the driver.
+    /// Asks the driver, and returns true if the device was reset and has no context now.
     [[nodiscard]] static bool gone(cuda_device device) noexcept {
         notice(device);
         state const& its = state_of(device.ordinal());
@@ -78,9 +70,8 @@ public:
         after_reset_.store(call);
     }
 
-    /// Asks the driver for the id of the context of `device`. If another id was known before, the
-    /// device was reset: counts the reset and calls the function stored by `call_after_reset`, once
-    /// for each reset even if several threads ask at the same time.
+    /// Asks the driver if `device` was reset. Counts a new reset once, and then calls the function
+    /// stored by `call_after_reset`.
     static void notice(cuda_device device) noexcept {
         state& its = state_of(device.ordinal());
         if (&its == &no_state_) { return; }
@@ -89,13 +80,12 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // An id of 0 means that no context was known before, so there was no reset. If the ids are
-        // equal, another thread has already counted the reset.
+        // No context was known before (0), or another thread has already counted the reset.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Calls `notice`, which looks for a reset, for each device whose context is known.
+    /// Calls `notice` for each device whose context is known.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -140,8 +130,8 @@ private:
         return found;
     }
 
-    /// Sets `id` to the id of the device's primary context, or to 0 if there is none. Returns false
-    /// if the driver cannot answer, or if the process is ending or a child of `fork`.
+    /// Sets `id` to the id of the primary context of the device, or to 0 without one. Returns false
+    /// if the driver cannot be asked.
     [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
         if (cuda_exit::began()) { return false; }
         static calls const driver = look_up();
@@ -158,8 +148,8 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // The call of `retain` above only obtains the handle. The context stays after this release,
-        // because it is active: the runtime has a reference too.
+        // `retain` was called only for the handle. The context stays active, because the runtime
+        // has a reference too.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

@@ -24,14 +24,11 @@ struct cuda_stream_identity {
     cuda_device   device{};
 };
 
-/// The ids of default streams. The handle of a default stream (null, `cudaStreamLegacy`,
-/// `cudaStreamPerThread`) means one stream on each device, and `cudaStreamPerThread` one in each
-/// thread as well. So an id is stored for the calling thread and the current device. The id of a
-/// legacy stream is also stored for all threads.
+/// A table of the ids of default streams, for times at which CUDA must not be asked. The handle of
+/// a default stream means one stream on each device, and `cudaStreamPerThread` also one for each
+/// thread, so an id is stored for a thread and a device.
 ///
 /// Threads   Any thread may call.
-/// Cost      `note` takes a look at 24 entries, and one CUDA call if the id is new. `recall` also
-///           asks CUDA for the current device.
 class cuda_default_streams {
 public:
     /// Returns true if the handle is that of a default stream.
@@ -39,8 +36,8 @@ public:
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
 
-    /// Stores the id `id` of the default stream that the handle `stream` means on this thread and
-    /// the current device. The id of a legacy stream is stored for all threads as well.
+    /// Stores `id` for the default stream that the handle `stream` means on this thread and the
+    /// current device.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {
@@ -50,6 +47,7 @@ public:
         cudaError_t const status = cudaGetDevice(&device);
         if (status != cudaSuccess) { return cuda_error::clear(status); }
         cuda_stream_identity const now{id, cuda_device{device}};
+        // The legacy stream of a device is the same for all threads.
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
@@ -61,9 +59,8 @@ public:
         own.known[own.next] = {stream, now};
         own.next            = (own.next + 1) % names::most;
     }
-    /// Returns the id and the device of the default stream that the handle `stream` means on this
-    /// thread and the current device, or nothing if the id is not stored. For the legacy stream,
-    /// another thread may have stored it.
+    /// Returns the id and device of the default stream `stream` of this thread and the current
+    /// device, or nothing if they are not stored.
     [[nodiscard]] static std::optional<cuda_stream_identity> recall(cudaStream_t stream) {
         cuda_device const here = cuda_device::current();
         for (named const& each : own_names().known) {
@@ -86,8 +83,8 @@ private:
         /// The id and device of the stream; the entry is empty if the id is 0.
         cuda_stream_identity what;
     };
-    /// The table of one thread: the default streams that it has used, of three handles and several
-    /// devices. If the table is full, a new entry replaces the oldest one.
+    /// The table of one thread: the default streams that it has used. In a full table, a new entry
+    /// replaces the oldest one.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];

@@ -21,16 +21,12 @@
 namespace vram {
 namespace detail {
 
-/// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`, each a
-/// call of CUDA: `take(void** p, bytes)` allocates and `give(p)` frees. The resource derives from
-/// this class: `class cuda_resource : public cuda_direct<cuda_resource>`.
+/// Base of the resources that call CUDA for each block. The derived class `Resource` has two
+/// private members: `take(void** p, bytes)` allocates, and `give(p)` frees.
 ///
-/// Failure   Throws `out_of_memory`, with the figures of the device if the memory is device memory,
-///           or `cuda_error`. `deallocate_sync` reports errors to the error sink.
+/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports errors to the error
+///           sink.
 /// Threads   Any thread may call.
-/// Cost      The CUDA call that allocates or frees, one that queries the current device (and two
-///           that set it, if it differs), two for the capture mode, and two that detect a reset of
-///           the device.
 template <class Resource>
 class cuda_direct : public detail::synchronous_only<Resource> {
 public:
@@ -45,8 +41,8 @@ public:
         return p;
     }
 
-    /// Returns null if `bytes` is 0 or the allocation fails for any reason. Clears CUDA's latched
-    /// error (unless the context is broken). `allocate_sync` throws the reason instead.
+    /// Returns null if `bytes` is 0 or the allocation fails. Leaves no error latched in CUDA,
+    /// unless the context is broken.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -55,9 +51,8 @@ public:
         return p;
     }
 
-    /// Frees a block; `bytes` and `alignment` are those of the allocation. Does not call CUDA's
-    /// free if the process is ending or a child of `fork`, or if the device was reset since the
-    /// last allocation of this object: the reset has freed the block.
+    /// Frees a block allocated with these `bytes` and `alignment`. Skips CUDA's free if the device
+    /// was reset or the process is ending.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
@@ -88,8 +83,8 @@ public:
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    /// Returns true if both are for one device: each can then free the blocks of the other, unless
-    /// the device was reset between their last allocations.
+    /// Returns true if both allocate on the same device: without a reset of the device, each can
+    /// free the other's blocks.
     friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
         return a.device_ == b.device_;
     }
@@ -124,9 +119,8 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // The device's free memory does not explain a refusal of pinned memory, which is host
-        // memory, or of managed memory, which may exceed the device's memory. So it is not queried
-        // for these.
+        // The device's free memory does not explain a refusal of pinned or managed memory, so it is
+        // not queried for these.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);
@@ -143,8 +137,8 @@ private:
     }
 
     cuda_device device_;
-    /// Number of known resets of the device at the last allocation of this object, or `none`. If it
-    /// differs from the present number, the blocks no longer exist.
+    /// Number of known resets of the device at the last allocation of this object, or `none`. A
+    /// later reset has freed the blocks.
     mutable unsigned life_ = none;
 };
 

@@ -15,23 +15,13 @@ namespace detail {
 /// libcuda.
 template <class Function>
 struct cuda_entry {
-    /// The function, or null if it was not found. Then `why` is the reason: no such function, or a
-    /// driver that is too old for the version.
+    /// The function, or null if it was not found; `why` is then the reason.
     Function                        call = nullptr;
     cudaDriverEntryPointQueryResult why{};
 };
 
-/// Returns the driver's function `name` with the parameters that it has in the CUDA version `since`
-/// (12080 is CUDA 12.8): a later version may have other parameters under the name.
-///
-///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
-///
-/// Failure   Throws `cuda_error` if the runtime cannot search. If there is no such function, `call`
-///           is null.
-/// Threads   Any thread may call.
-/// Streams   A function with a default stream uses the legacy one, or the thread's own one if the
-///           program is compiled with per-thread default streams.
-/// Cost      Microseconds.
+/// Finds the driver's function `name`, as declared in CUDA version `since` (12080: CUDA 12.8).
+/// Throws `cuda_error` if the search fails.
 template <class Function>
 [[nodiscard]] cuda_entry<Function> cuda_entry_point(char const* name, unsigned since) {
     void*                           found = nullptr;

@@ -29,27 +29,19 @@
 namespace vram {
 namespace detail {
 
-/// Detects the end of CUDA in this process. At exit, the runtime and the driver are shut down in an
-/// order that no program controls, and a call made too late crashes or hangs. So a pool in static
-/// storage does not free its memory then: the system frees all memory of an ended process.
-///
-/// A child of `fork` cannot use the CUDA of its parent. Objects of vram that it inherits make no
-/// CUDA call there: they can be destroyed, and an allocation is refused with
-/// cudaErrorInitializationError, as CUDA itself refuses it. If a process forks before it uses CUDA
-/// and before it creates an object of vram, its children can use CUDA normally.
+/// Detects that CUDA must not be called any more, because a call could crash or hang: the process
+/// is ending, or it is a child of `fork` whose parent used CUDA through vram. Objects of vram then
+/// make no CUDA call.
 ///
 /// Threads   Any thread may call.
-/// Cost      `began` is two relaxed loads. `watch` is one more, and a store.
 class cuda_exit {
 public:
-    /// Returns true if CUDA must not be called: the process is ending, or it is a child of a
-    /// process that called `watch` before the `fork`.
+    /// Returns true if CUDA must not be called: the process is ending, or its parent called `watch`
+    /// before the `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes the CUDA call `call` and returns its status, but counts the end of CUDA as success:
-    /// returns cudaSuccess without the call if the process is ending or is a forked child
-    /// (`began()`), and also if the status means that the runtime was shut down. For calls that
-    /// then need not take effect, such as waits, frees, queries and copies.
+    /// Returns the status of `call()`, which waits, frees, queries or copies. If CUDA must not be
+    /// called (`began()`), returns cudaSuccess without the call.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
@@ -60,9 +52,8 @@ public:
         return cudaSuccess;
     }
 
-    /// Makes the CUDA call `call`, which creates something, and returns its status. Returns an
-    /// error without the call if CUDA must not be called: cudaErrorInitializationError in a forked
-    /// child, cudaErrorCudartUnloading if the process is ending.
+    /// Returns the status of `call()`, which creates a CUDA object. If CUDA must not be called
+    /// (`began()`), returns an error without the call.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();
@@ -70,9 +61,8 @@ public:
         return call();
     }
 
-    /// Must be called by each function that creates a CUDA object. Makes sure that `began()` is
-    /// true before the first object in static storage is destroyed, and in later children of
-    /// `fork`.
+    /// Must be called by each function that creates a CUDA object, so that `began()` detects the
+    /// end of the process and a `fork`.
     static void watch() noexcept {
         process_exit::watch();
 #ifdef VRAM_FORKS

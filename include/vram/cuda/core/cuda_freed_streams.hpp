@@ -20,22 +20,12 @@
 namespace vram {
 namespace detail {
 
-/// The streams on which memory was freed since the last `synchronize`.
+/// Remembers the streams on which memory was freed, so that `synchronize` can wait for them before
+/// a trim of CUDA's pool. A trim returns memory to the device only if the host has waited for its
+/// free.
 ///
-/// A trim of CUDA's pool returns memory to the device only if the host has *seen* that its free is
-/// complete: by a wait for the stream of the free, for an event behind it, or for the device. So
-/// each stream must be waited for, even if its work is complete.
-///
-/// Failure   A stream is not remembered if there is no host memory, or if it is first seen during
-///           its capture. If a wait fails, `synchronize` throws, and remembers that stream and the
-///           streams after it.
 /// Threads   Any thread may call.
-/// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
-///           handle. The end of a `cuda_stream` is detected.
-/// Cost      `note` reads two values if the thread has noted the stream since the last
-///           `synchronize`, `retire` or `forget`. Otherwise it takes a lock for a short time and
-///           looks at each remembered stream. If their number has doubled, it also queries each
-///           stream that has ended, and forgets it if its work is complete.
+/// Streams   `retire` or `forget` must be called before a raw stream is destroyed.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
@@ -57,17 +47,13 @@ public:
         auto const held = lock_.hold();
         return count_ == 0;
     }
-    /// Remembers that memory was freed on the stream `s`, so that `synchronize` waits for it. The
-    /// calling thread must be using `s`, so that no other thread captures the stream while its id
-    /// is queried.
+    /// Remembers a free on the stream `s`, so that `synchronize` waits for it. No other thread may
+    /// begin a capture of `s` meanwhile.
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // The fast path takes no lock. If the cached epoch equals `epoch_`, `s` is still in the
-        // list `streams_`, because `epoch_` changes when a stream leaves the list, or before.
-        // `synchronize` also changes `epoch_` before it records an event on `s`. So if the value
-        // loaded here is the old one, that event is recorded after this free, and `synchronize`
-        // waits for the free.
+        // A cached epoch equal to `epoch_` proves that `s` is in `streams_`, and that `synchronize`
+        // records its event after this free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -87,9 +73,8 @@ public:
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
         } catch (...) {} // no host memory, or `s` is first seen in a capture: not remembered
     }
-    /// Must be called before the program destroys the stream `s` by its raw handle. Records an
-    /// event behind the frees on `s`; `synchronize` then waits for that event instead of the
-    /// stream. If recording fails, the stream is forgotten, and a trim may miss its frees.
+    /// Must be called before the program destroys the raw stream `s`. Records an event, for which
+    /// `synchronize` then waits instead of `s`.
     void retire(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         try {
@@ -106,17 +91,15 @@ public:
             }
         } catch (...) {}
     }
-    /// Forgets the stream `s` without a CUDA call on it, for a stream that may already be
-    /// destroyed: `synchronize` does not wait for its frees.
+    /// Forgets the stream `s` without a CUDA call: `synchronize` does not wait for its frees. `s`
+    /// may already be destroyed.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         erase_if(streams_, [s](user const& each) { return each.stream == s; });
         start_epoch();
     }
-    /// Blocks the host until the work that the remembered streams have received so far is complete,
-    /// and forgets these streams. A stream that is being captured is skipped and stays remembered.
-    /// If a stream is known to be destroyed by its raw handle, or is the per-thread default stream
-    /// of another thread, it is forgotten without a wait. Makes no call that could break a capture.
+    /// Waits on the host for the work of the remembered streams, and forgets these streams. A
+    /// stream that is being captured stays remembered.
     void synchronize() {
         std::uint64_t number = end_of_numbers();
         cuda_device   where;
@@ -125,29 +108,27 @@ public:
             cuda_event              place{where};
             std::uint64_t           frees = 0;
             {
-                // The lock is held while an event is recorded on the stream, so that no other
-                // thread retires the stream and then destroys it.
+                // The lock is held during the recording, so that no other thread retires and then
+                // destroys the stream.
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                // The cache entries of all threads become invalid: the next `note` of each thread
-                // takes the lock and increments `frees`. If it has changed after the wait, the
-                // stream stays in the list.
+                // Invalidates the cache entries of all threads: a concurrent `note` then increments
+                // `frees`, and the stream stays in the list.
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; }
             }
-            // If no event was recorded, for example because the stream was destroyed, the wait for
-            // `place` returns immediately.
+            // Returns at once if no event was recorded, for example because the stream was
+            // destroyed.
             place.synchronize();
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // Then the host waits for the events of the retired streams, from the newest (the largest
-        // number) to the oldest. The loop over `streams_` comes first, because another thread may
-        // retire a stream during it.
+        // Another thread may retire a stream during the loop over `streams_`, so the retired
+        // streams come last.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -161,18 +142,16 @@ public:
     }
 
 private:
-    /// An element of the list `streams_`: a stream on which memory was freed. The newest element is
-    /// the first, and has the largest number.
+    /// Element of the list `streams_`, newest first: a stream on which memory was freed.
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;
         cuda_device      where;
-        /// Reference that keeps the handle of a `cuda_stream` valid if its owner destroys it before
-        /// `synchronize` waits. Empty for a raw stream.
+        /// Keeps the handle of a `cuda_stream` valid until `synchronize` has waited. Empty for a
+        /// raw stream.
         cuda_stream_hold held;
-        /// Number of calls of `note` that took the lock for this stream. If it changes while
-        /// `synchronize` waits for the stream, memory was freed again, and the stream stays in the
-        /// list.
+        /// Number of calls of `note` that took the lock. If it changes while `synchronize` waits,
+        /// the stream stays in the list.
         std::uint64_t frees  = 1;
         std::uint64_t number = 0;
         user*         next   = nullptr;
@@ -199,8 +178,8 @@ private:
         element->next   = std::exchange(first, element);
         ++count_;
     }
-    /// Unlinks and deletes an element. `at` is the pointer that links to it: the head of the list,
-    /// or `next` of the element before it.
+    /// Unlinks and deletes the element to which `at` links: the head of the list, or `next` of the
+    /// element before.
     template <class Element>
     void erase(Element*& at) noexcept {
         Element* const gone = std::exchange(at, at->next);
@@ -229,9 +208,8 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Finds the element of `streams_` with the largest number below `number`, and
-    /// sets `number` to its number and `where` to its device. Returns false if there is no such
-    /// element.
+    /// Takes the lock. Sets `number` and `where` to those of the stream with the next smaller
+    /// number; returns false if none is left.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -240,9 +218,8 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Returns the element of `retired_` with the largest number below `number`,
-    /// and sets `number` to its number. Returns null if there is no such element. The element stays
-    /// in the list until the caller passes it to `unpin`.
+    /// Takes the lock. Returns the retired stream with the next smaller number, or null, and sets
+    /// `number`. The caller must call `unpin`.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);
@@ -252,8 +229,8 @@ private:
         }
         return each;
     }
-    /// Takes the lock. Ends the use of `each` that began in `pin_before`. If `done` is true (its
-    /// event is complete) and no other thread waits for the event, removes `each` from the list.
+    /// Takes the lock. Ends the use that `pin_before` began. Removes `each` if `done` and no other
+    /// thread waits for its event.
     void unpin(retired_user* each, bool done) noexcept {
         auto const held = lock_.hold();
         --each->pins;
@@ -261,8 +238,8 @@ private:
                  [&](retired_user const& now) { return &now == each && done && now.pins == 0; });
     }
 
-    /// Removes each stream with complete work whose `cuda_stream` was destroyed or that was
-    /// retired. So the lists stay short if a program creates a stream for each of its tasks.
+    /// Removes streams whose `cuda_stream` was destroyed, and retired streams, if their work is
+    /// complete. So the lists stay short.
     void forget_done() noexcept {
         start_epoch();
         erase_if(streams_, [](user const& each) {
@@ -285,8 +262,8 @@ private:
         look_at_     = other.look_at_;
         other.start_epoch();
     }
-    /// Returns true if the work of `place`, a stream or an event, is complete. Then also calls
-    /// `synchronize` on it, so that the host has seen the completion. False if the query fails.
+    /// Returns true if the stream or event `place` is complete, and then also synchronizes with it.
+    /// Returns false if the query fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -296,28 +273,25 @@ private:
         } catch (...) { return false; } // an error: it is queried again later
     }
 
-    /// Makes the cache entries (`noted`) of all threads invalid, so that the next `note` of each
-    /// thread takes the lock: gives `epoch_` a new value, unique in the process. The caller must
-    /// hold the lock.
+    /// Invalidates the cache entries (`noted`) of all threads: the next `note` of each thread takes
+    /// the lock. The lock must be held.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry of a thread: the thread has seen `stream` in the list `streams_` of the object
-    /// whose `epoch_` was `epoch`. No two objects have an equal `epoch_`, so the entry is invalid
-    /// for any other object.
+    /// Cache entry of a thread: `stream` was in the list `streams_` of the object that had this
+    /// `epoch`, a number unique in the process.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
     };
     static constexpr std::size_t usual = 16;
 
-    /// Returns the address of the pointer that links to the element of the stream `s`: `&streams_`,
-    /// or the address of `next` in the element before. `erase` takes that pointer. It is null if
-    /// the list has no such element. A default stream is found by handle and id, because its handle
-    /// means another stream on another thread or device.
+    /// Returns the link (head of the list or `next`) to the element of the stream `s`. The link is
+    /// null without such an element.
     [[nodiscard]] user** find(cuda_stream_view s) {
+        // The handle of a default stream means another stream on another thread or device.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
@@ -326,19 +300,18 @@ private:
         return at;
     }
 
-    /// A thread's cache entry (`noted`) is valid only while it contains this number. The number
-    /// changes when a stream leaves the list `streams_`, or before, and also before `synchronize`
-    /// records an event on a stream.
+    /// Cache entries (`noted`) with another number are invalid. Changes when a stream leaves
+    /// `streams_`, and before `synchronize` records an event.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
-    // Linked lists: containers of the standard library would add to the time that nvcc takes for
-    // each file, also for one that does not use this class.
+    // Linked lists, because containers of the standard library would slow down each compilation
+    // with nvcc.
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
     std::uint64_t last_number_ = 0; ///< number of the element that was added last
-    /// If `count_` has reached this number, `note` removes the ended and retired streams whose work
-    /// is complete, and sets the number to twice the remaining count (at least `usual`).
+    /// When `count_` has reached this number, `note` first removes destroyed and retired streams
+    /// with complete work.
     std::size_t look_at_ = usual;
 };
 

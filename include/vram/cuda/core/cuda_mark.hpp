@@ -16,21 +16,15 @@
 namespace vram {
 namespace detail {
 
-/// Enqueues a write of `value` to the pinned word at `where`, after all earlier work of `stream`,
-/// and returns true. Returns false and enqueues nothing if the driver, the device or this memory
-/// does not support it. If the process is ending or a child of `fork`, returns true and enqueues
-/// nothing.
-///
-/// Failure   Throws `cuda_error`.
-/// Threads   Any thread may call. A thread that reads the word must use an acquire load.
-/// Cost      1 us on the host and 2 us on the device. A host function takes 35 us.
+/// Enqueues a write of `value` to pinned memory at `where`. Returns false if the driver, device or
+/// memory lacks support. Throws `cuda_error`.
 inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32_t value) {
     using call = decltype(&::cuStreamWriteValue32);
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        // The version of cuStreamWriteValue32 to look up: that of CUDA 11.7, which needs no query
-        // of a device attribute before.
+        // The CUDA version to look up: since 11.7, no query of a device attribute is needed before
+        // the call.
         constexpr unsigned since = 11070;
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }

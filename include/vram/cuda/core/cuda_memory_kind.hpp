@@ -12,18 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of memory at `p` by cudaPointerGetAttributes: device, managed, pinned or
-/// pageable, also if another library allocated or registered the memory. Memory that is unknown to
-/// CUDA is pageable.
-///
-/// Failure   Throws `cuda_error`.
-/// Threads   Any thread may call.
-/// Cost      About 0.1 us.
+/// Returns the kind of memory at `p`: device, managed, pinned or pageable. Memory that is unknown
+/// to CUDA is pageable. Throws `cuda_error`.
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
     if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
-    // If the process is ending or a child of `fork`, CUDA is not called, and this initial value is
-    // the result: pageable memory.
+    // The result at the end of the process and in a child of `fork`, when CUDA is not called.
     found.type = cudaMemoryTypeUnregistered;
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
     switch (found.type) {

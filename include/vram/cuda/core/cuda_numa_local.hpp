@@ -21,14 +21,9 @@
 namespace vram {
 namespace detail {
 
-/// For the lifetime of this object, the calling thread runs on cores of the GPU's NUMA node, as far
-/// as its affinity permits. Pages that the thread touches first, or pins, are preferably on that
-/// node. Has no effect on systems other than Linux, on a machine with one node, if the node is not
-/// known, or if the system refuses.
-///
-/// Threads   Affects only the calling thread. The destructor restores the CPU affinity and the
-///           memory policy of the thread.
-/// Cost      A few system calls, and reading a file of /sys.
+/// For the lifetime of this object, the calling thread runs on cores of the GPU's NUMA node, and
+/// its new pages are preferably placed on that node. The destructor restores the thread's CPU
+/// affinity and memory policy. Has no effect if the node is not known or the system refuses.
 class cuda_numa_local {
 public:
     explicit cuda_numa_local([[maybe_unused]] cuda_device device) noexcept {
@@ -55,8 +50,8 @@ public:
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            // An older driver does not know the attribute cudaDevAttrHostNumaId. The error of this
-            // query is not an error of the program, so it is cleared.
+            // An older driver does not know the attribute. This is not an error of the program, so
+            // it is cleared.
             cuda_error::clear(status);
             return -1;
         }

@@ -22,11 +22,8 @@ namespace vram {
 namespace detail {
 
 #ifdef VRAM_HAS_NVTX
-/// Marks work of threads by NVTX ranges and names threads, both for Nsight, in programs compiled
-/// with `VRAM_NVTX`.
-///
-/// Threads   Any thread may call. A range may end on another thread than it began on.
-/// Cost      Without a profiler, a test of a pointer.
+/// Shows ranges of work and names of threads in Nsight through NVTX. A range may end on another
+/// thread than it began on.
 struct cuda_ranges {
     static std::uint64_t begin_range(char const* name) noexcept { return nvtxRangeStartA(name); }
     static void          end_range(std::uint64_t range) noexcept { nvtxRangeEnd(range); }

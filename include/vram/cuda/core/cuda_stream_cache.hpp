@@ -14,16 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// A direct-mapped cache of 16 entries, found by the handle of a stream. Each thread has one cache
-/// for each type `Entry`, which must be default-constructible at compile time.
-///
-/// Threads   Each thread has its own entries, so no lock is needed.
-/// Cost      A few instructions.
+/// A cache of 16 entries for each thread and type `Entry`, found by the handle of a stream. Needs
+/// no lock.
 template <class Entry>
 struct cuda_stream_cache {
-    /// Returns the only place in the calling thread's cache for an entry of `stream`. The place may
-    /// contain the entry of another stream: the caller compares `stream` with the stream stored in
-    /// the entry.
+    /// Returns the place for `stream` in the calling thread's cache. The caller must check that the
+    /// entry is of this stream.
     [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local Entry table[places];

@@ -14,19 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// Queries of a stream, made through the driver because that is faster: the runtime forwards these
-/// queries to the driver, and takes 35 to 55 ns for a query that the driver answers in 8 to 17 ns
-/// (an H200 host, CUDA 13.0). A pool may query at every call, for the id of a default stream or for
-/// a capture. If the driver refuses a query, the runtime is asked instead: it creates a context
-/// first if necessary.
+/// Queries of a stream, made through the driver because it is faster than the runtime. If the
+/// driver refuses a query, the runtime is asked instead. A null handle means the program's default
+/// stream.
 ///
-///     cudaError_t const status = cuda_stream_calls::here().query(stream);
-///
-/// Failure   Returns the status. An error is latched in the runtime: `cudaGetLastError` returns it.
+/// Failure   Returns the status, and leaves the error latched in the runtime.
 /// Threads   Any thread may call.
-/// Streams   Null is the default stream: the thread's own one if the program is compiled with
-///           per-thread default streams.
-/// Cost      One lookup of the functions in a process. Then 8 to 17 ns, and 180 ns for `query`.
 class cuda_stream_calls {
 public:
     /// Makes an object without functions of the driver: each query calls the runtime.
@@ -37,8 +30,8 @@ public:
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Returns an object with the functions of the driver. In place of each function that the
-    /// driver lacks, the function of the runtime is called.
+    /// Returns an object with the functions of the driver, or of the runtime where the driver lacks
+    /// one.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
         // The CUDA version for the lookup: the first one that has all four functions.
         constexpr unsigned since = 12000;
@@ -50,10 +43,8 @@ public:
         return calls;
     }
 
-    /// Sets `captures` to true if work on the stream would be captured into a graph, or would break
-    /// a capture, as work on the legacy default stream does during the capture of a blocking
-    /// stream. Otherwise sets `captures` to false. Returns cudaSuccess in both cases, or the error
-    /// of the query.
+    /// Sets `captures` to true if work on the stream would be captured or would break a capture.
+    /// Returns the status of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -107,9 +98,8 @@ private:
             call = cuda_entry_point<Function>(name, since).call;
         } catch (...) {} // `call` stays null: the runtime's function is used
     }
-    /// Returns `stream`, or for null the handle of the program's default stream (legacy or
-    /// per-thread). A function of the driver takes null as the legacy default stream, even in a
-    /// program with per-thread default streams.
+    /// Returns `stream`, or for null the explicit handle of the program's default stream, legacy or
+    /// per-thread.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

@@ -21,15 +21,11 @@ namespace detail {
 
 class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
 
-/// A shared reference to a stream that vram created. When the last reference is gone,
-/// `cudaStreamDestroy` is called, unless the owner called `cuda_stream::release` or the device was
-/// reset. As long as a resource has a reference, an event can be recorded behind the stream's work,
-/// and CUDA does not reuse the handle. A reference converts to false if it is empty (vram did not
-/// create the stream), and after a `release` or a reset.
+/// A counted reference to a stream that vram created; the last reference destroys the stream. Until
+/// then the handle stays valid, so that an event can be recorded behind the stream's work, unless
+/// the owner calls `cuda_stream::release` or the device is reset.
 ///
-/// Failure   If destroying the stream fails, this is reported to the error sink.
-/// Threads   The rules are those of a `std::shared_ptr`.
-/// Cost      A copy is an atomic addition.
+/// Threads   The rules are those of `std::shared_ptr`.
 class cuda_stream_hold {
 public:
     cuda_stream_hold() = default;
@@ -44,20 +40,19 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if the stream's handle is valid: this object refers to a stream that vram
-    /// created, the owner has not called `release`, and no reset of the device is known that has
-    /// destroyed the stream.
+    /// Returns true if the handle is valid: this object is not empty, the owner has not released
+    /// the handle, and no reset is known.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
                !cuda_context::over(its_->life);
     }
-    /// Asks the driver, and returns true if a reset of the device has destroyed the stream. Returns
-    /// false if this object refers to no stream.
+    /// Asks the driver if a reset of the device has destroyed the stream. Returns false if this
+    /// object is empty.
     [[nodiscard]] bool reset() const noexcept {
         return its_ != nullptr && cuda_context::ended(its_->life);
     }
-    /// Returns true if the owner of the stream (the `cuda_stream`) was destroyed. The handle is
-    /// still valid, unless the device was reset. Returns false if this object refers to no stream.
+    /// Returns true if the owner of the stream, a `cuda_stream`, was destroyed. Returns false if
+    /// this object is empty.
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }
@@ -91,9 +86,8 @@ private:
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
 
-    /// Drops this reference. The last one frees the shared state and destroys the stream, unless
-    /// the owner released the handle or the device was reset. Defined in
-    /// cuda/core/cuda_stream_ids.hpp.
+    /// Drops this reference. The last one destroys the stream, unless the owner released the handle
+    /// or the device was reset.
     void let_go() noexcept;
 
     shared* its_ = nullptr;

@@ -23,26 +23,12 @@
 namespace vram {
 namespace detail {
 
-/// A table of the ids and devices of streams. During a capture of a stream, a query of its id or
-/// its device ends the capture, in any mode and through the driver as well. Resources need the id
-/// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
-/// other streams at the first query. The ids of default streams are in `cuda_default_streams`.
-///
-/// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
-/// handle for a stream that is captured before it is queried, the new stream gets the id of the old
-/// one.
-///
-/// A destroyed stream must not be queried either, because CUDA follows its handle into freed
-/// memory. For a `cuda_stream` the life is known: `begin` and `end` report it, and `hold` returns a
-/// reference that keeps the handle valid. The handle of any other destroyed stream may be reused by
-/// CUDA, which is noticed when the id of the new stream is queried.
+/// A table of the ids and devices of streams, which cannot be queried during a capture without
+/// ending the capture. They are stored when vram creates a stream, and at the first query of any
+/// other stream. The table also records which streams were destroyed, because CUDA must not get
+/// their handles.
 ///
 /// Threads   Any thread may call.
-/// Cost      `note` takes two comparisons if nothing is new, otherwise a lock and at most one CUDA
-///           call. `ended` takes one load. As long as the handle of an ended `cuda_stream` has not
-///           been reused, it takes another load and two comparisons. It takes a lock if the stream
-///           has ended, once after each end of another stream, and if two streams compete for one
-///           of the 16 entries of the thread's cache.
 class cuda_stream_ids {
 public:
     using identity = cuda_stream_identity;
@@ -53,10 +39,8 @@ public:
         return !cuda_default_streams::contain(stream);
     }
 
-    /// Stores the id `id` of `stream` together with its device, which is queried, so `stream` must
-    /// not be captured at that time. If the query fails, or there is no host memory, removes the
-    /// entry of an older stream with the handle. Does nothing if `id` is 0, if vram owns the
-    /// stream, or if the stream with this id has ended.
+    /// Stores the id and device of `stream`, which must not be in capture. If this fails, removes
+    /// the entry of an older stream.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return cuda_default_streams::note(stream, id); }
@@ -83,9 +67,8 @@ public:
         } catch (...) { forget_others(stream, id); } // no host memory: the next call queries again
     }
 
-    /// Returns the id and device stored for the stream with the handle `stream`, or nothing if none
-    /// are stored. If the stream has ended, they are returned only as long as there is a hold on it
-    /// (a `cuda_stream_hold`, which keeps the handle valid).
+    /// Returns the stored id and device of `stream`, or nothing. A destroyed stream stays stored
+    /// while a `cuda_stream_hold` refers to it.
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return cuda_default_streams::recall(stream); }
         auto&                  book = all();
@@ -94,14 +77,13 @@ public:
         if (found == nullptr) { return std::nullopt; }
         life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
+        // Known limit: the data of a destroyed raw stream, if CUDA reused the handle for a stream that
+        // was not queried yet.
         return its.who;
     }
 
-    /// Returns what the table states about the stream with the id `id`, which once had the handle
-    /// `stream`: `there` (it has the handle, or the handle is unknown), `another` (a newer stream
-    /// has the handle), `ended`, or `reset` (a reset of the device destroyed it). For a default
-    /// stream, `another` if the handle means a different stream on this thread and device. Makes no
-    /// CUDA call on the stream.
+    /// Returns what is known of the stream that once had the handle `stream` and the id `id`. Makes
+    /// no CUDA call on it.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -120,8 +102,8 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Adds a stream that vram created to the table, and returns the first hold (counted reference)
-    /// of it, for the owner. Throws `std::bad_alloc`.
+    /// Stores a stream that vram created, and returns the first counted reference to the stream,
+    /// for the owner. Throws `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
@@ -139,18 +121,16 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a new hold (counted reference) of the stream, which keeps its handle valid. Returns
-    /// an empty one if vram did not create the stream or does not own it any more. The calling
-    /// thread must be using the stream or have another hold of it.
+    /// Returns a counted reference to the stream, empty if vram does not own it. The caller must
+    /// use the stream or hold another reference.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// Records that the `cuda_stream` with the hold `owner` (not empty) was destroyed, and drops
-    /// that hold. If `given_away` is true, the `cuda_stream` has released its handle to the program
-    /// instead: the stream has not ended, and vram never destroys it.
+    /// Records that the `cuda_stream` with the reference `owner` was destroyed or, if `given_away`,
+    /// has released its handle to the program.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
@@ -165,20 +145,17 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of a stream that vram created and still owns, also after its `cuda_stream`
-    /// was destroyed, as long as there is a hold on it (`cuda_stream_hold`). Returns 0 for any
-    /// other stream. Makes no CUDA call.
+    /// Returns the id of a stream that vram owns, or else 0. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// Returns the number of ends of streams that were recorded so far, by `end` or for a reset of
-    /// a device. While it is unchanged, no further stream is known to have ended.
+    /// Returns the number of recorded ends of streams. While the number is unchanged, no further
+    /// stream is known to have ended.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// Called when the last hold of a stream is gone, before the stream is destroyed. Removes the
-    /// state `its` of the stream from the table, so that `hold` returns no more references to it.
-    /// CUDA may reuse the handle from then on.
+    /// Called when the last reference to a stream is dropped, before `cudaStreamDestroy`. From then
+    /// on, `hold` returns no reference to the stream.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -200,15 +177,13 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the last known stream with this handle has ended: its `cuda_stream` was
-    /// destroyed, which may have left holds, or `end` was called for it, or its device was reset.
-    /// Returns false if no end is known.
+    /// Returns true if the last known stream with this handle is known to have ended: it was
+    /// destroyed, or its device was reset.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Each thread caches a few streams that had not ended when the number of recorded ends was
-        // `last.ends`. As long as that number is unchanged, the stream has not ended, and no lock
-        // is needed.
+        // The thread's cache stores that the stream had not ended when `last.ends` ends were
+        // recorded, so no lock is needed.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -236,9 +211,8 @@ private:
         identity who;
         bool     ended = false;
         bool     reset = false; ///< true if a reset of the device has ended the stream
-        /// State that all holds (counted references) of the stream share. Null if vram did not
-        /// create the stream, the last hold is gone, the owner released the handle, or the device
-        /// was reset.
+        /// State that all references to the stream share. Null if vram does not own the stream, or
+        /// no more.
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
@@ -258,8 +232,8 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Makes an entry ready for a new stream with the handle, or for its removal: the stored
-        /// stream counts as not ended, not reset, and without holds.
+        /// Prepares the entry for a new stream with the handle, or for removal: not ended, not
+        /// reset, without references.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -281,9 +255,8 @@ private:
         /// Number of ends recorded so far: a stream was destroyed or its device was reset. Never
         /// decreases.
         std::atomic<std::uint64_t> ends{0};
-        /// Incremented when a stream of vram begins, ends or is released, and when its last hold is
-        /// gone. A cache entry of the type `announcement` is valid only while the number is
-        /// unchanged.
+        /// Incremented when a stream of vram begins, ends, is released or loses its last reference.
+        /// Cache entries (`announcement`) are then invalid.
         std::atomic<std::uint64_t> changes{1};
     };
     /// Called after a reset of `device`: marks all known streams of the device as ended, also those
@@ -329,17 +302,16 @@ private:
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry of a thread: id and shared state of the stream with the handle `stream`; 0 and
-    /// null if vram does not own it. Valid only while the table's number of changes is `changes`.
+    /// Cache entry of a thread: id and shared state of `stream`, or 0 and null. Valid while the
+    /// table's `changes` is equal.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the id and the shared state of the stream with the handle `stream`; 0 and null if
-    /// vram does not own it. Takes them from the thread's cache if the table's number of changes is
-    /// that of the cache entry.
+    /// Returns the id and the shared state of the stream with this handle, or 0 and null if vram
+    /// does not own it.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -367,8 +339,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    // At the end of the process, CUDA destroys the stream. In a child of `fork`, another thread of
-    // the parent may have locked the mutex for ever. In both cases nothing is done.
+    // CUDA destroys the stream at the end of the process. In a child of `fork`, the mutex may be
+    // locked for ever.
     if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);

@@ -11,16 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Functions of libcuda for virtual memory, looked up at run time, so that programs need not link
-/// with libcuda.
-///
-///     CUresult const status = cuda_virtual_calls::here().unmap(at, bytes);
-///
-/// Failure   `here` throws `cuda_error`: cudaErrorSymbolNotFound if the driver has no such
-///           function, cudaErrorCallRequiresNewerDriver if it is too old, or the error of the
-///           lookup.
-/// Threads   Any thread may call.
-/// Cost      The functions are looked up once in a process. Then only the call itself.
+/// Functions of libcuda for virtual memory, looked up once at run time, so that programs need not
+/// link with libcuda. `here` throws `cuda_error` if the driver lacks a function or is too old.
 struct cuda_virtual_calls {
     decltype(&::cuMemGetAllocationGranularity) granularity   = nullptr;
     decltype(&::cuMemAddressReserve)           reserve       = nullptr;

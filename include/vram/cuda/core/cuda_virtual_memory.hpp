@@ -22,20 +22,13 @@ namespace vram {
 namespace detail {
 
 /// Virtual memory of one device: reserves addresses (cuMemAddressReserve), creates physical memory
-/// (cuMemCreate) and maps it (cuMemMap). A plain value: another object of this type for the device
-/// can free the memory.
+/// (cuMemCreate) and maps it (cuMemMap). No function waits.
 ///
-///     cuda_virtual_memory memory;
-///     address_range       range{memory, 1_GiB, memory.granularity()};
-///
-/// Failure   `create` throws `out_of_memory` with the figures of the device. Other errors are
-///           `cuda_error`. `release` and `destroy` report errors to the error sink. No error is
-///           left latched in the runtime.
+/// Failure   `create` throws `out_of_memory`, and `cuda_error` for other errors. `release` and
+///           `destroy` report errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   None. No function waits. A kernel that uses unmapped memory faults.
-/// Cost      On an H200, for a piece of 2 to 20 MiB: create 8 us, map 1 us, set access 20 to 25 us,
-///           unmap 14 us, destroy 9 us and more for larger ones. One call for many pieces costs as
-///           much per piece.
+/// Cost      On an H200, for 2 to 20 MiB: create 8 us, map 1 us, set access 20 to 25 us, unmap 14
+///           us, destroy 9 us.
 class cuda_virtual_memory {
 public:
     using platform = cuda_platform;
@@ -140,10 +133,8 @@ private:
     [[nodiscard]] bool lost() const noexcept {
         return cuda_context::ended({device_.ordinal(), life_});
     }
-    /// Makes `call(driver)`, one call of the driver, with the device current and in relaxed capture
-    /// mode, and returns its status. If the process is ending or a child of `fork`, makes no such
-    /// call and returns an error. Throws `cuda_error` if a function of the driver is not found or
-    /// the device cannot be made current.
+    /// Makes one call of the driver with the device current and in relaxed capture mode, and
+    /// returns its status. Throws `cuda_error`.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -151,9 +142,8 @@ private:
         cuda_capture_guard const  relaxed;
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
-    /// Makes `call(driver)`, one call of the driver that frees something, and reports its error to
-    /// the error sink. Makes no such call if the process is ending or a child of `fork`, or if the
-    /// device was reset.
+    /// Makes one call of the driver that frees something, and reports its error. Makes none at
+    /// process exit or after a reset.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began() || lost()) { return; }
@@ -178,8 +168,7 @@ private:
                       .text_of  = cuda_error::text_of});
     }
     /// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
-    /// cudaErrorMemoryAllocation, otherwise `cuda_error`. A call of the driver latches no error in
-    /// the runtime, so none is cleared.
+    /// cudaErrorMemoryAllocation, otherwise `cuda_error`.
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }

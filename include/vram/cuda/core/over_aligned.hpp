@@ -17,14 +17,11 @@
 namespace vram {
 namespace detail {
 
-/// A table of the blocks with an alignment above 256 bytes, the alignment of CUDA. Such a request
-/// gets an address inside a larger block, and the address of that block is stored here in host
-/// memory, because the host cannot write into device memory. There is one table for the process,
-/// because any two resources of a device can free each other's blocks.
+/// A table of the blocks with an alignment above 256 bytes, which CUDA does not offer. The program
+/// gets an address inside a larger block; the table stores the address of that larger block. One
+/// table serves all resources, because a resource may free another's blocks.
 ///
-/// Failure   `hand_out` returns null if there is no host memory for an entry.
 /// Threads   Any thread may call.
-/// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
 class over_aligned {
 public:
     /// Returns the number of bytes to allocate from CUDA for a request: `bytes`, and if the
@@ -36,9 +33,8 @@ public:
                    : saturating_add(bytes, alignment - default_alignment);
     }
 
-    /// Returns the first address in `block` with the alignment, and stores the block's address in
-    /// the table if the alignment is above 256. `block` must have `size(bytes, alignment)` bytes.
-    /// Returns null if there is no host memory for the entry.
+    /// Returns the first aligned address in `block`. For an alignment above 256, adds a table
+    /// entry; returns null without host memory for it.
     [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
         if (alignment <= default_alignment) { return block; }
         void* const p = align_address(block, alignment);
@@ -53,10 +49,8 @@ public:
         return p;
     }
 
-    /// Returns the address to pass to CUDA's free for `p`, a result of `hand_out`: the address
-    /// stored in the table, whose entry is removed, or else `p`. If only one of the allocation and
-    /// the free has an alignment above 256, reports this mistake to the error sink; the returned
-    /// address is correct nevertheless.
+    /// Returns the block of `p`, to pass to CUDA's free, and removes its entry. Reports a wrong
+    /// alignment to the error sink.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);
@@ -107,8 +101,7 @@ private:
         return only;
     }
 
-    /// Number of entries of the table: live blocks with an alignment above 256. Read without the
-    /// lock: while it is 0, a free needs no lookup.
+    /// Number of entries of the table. While it is 0, a free needs no lookup and no lock.
     static inline constinit std::atomic<std::size_t> count_{0};
 };
 
