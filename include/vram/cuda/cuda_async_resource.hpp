@@ -24,18 +24,11 @@ namespace vram {
 ///
 ///     cuda_async_resource mr{{.initial_size = 1_GiB, .maximum_size = 8_GiB}};
 ///
-/// Failure   Throws `out_of_memory` with the figures of the pool and the device, or `cuda_error`.
-///           `deallocate` reports errors to the error sink.
+/// Failure   Throws `out_of_memory` or `cuda_error`; `deallocate` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   The stream may belong to any device that has access (`pool().allow_access`). Memory
-///           that is allocated on a stream during its capture belongs to the graph: it must be
-///           freed on a stream of that capture. `allocate_sync` and `deallocate_sync` use a stream
-///           of the resource. If the stream of a free does not exist any more, the block is freed
-///           after a wait for the device; for a raw `cudaStream_t` this is reported to the error
-///           sink. If `trim` is used, a raw stream on which memory was freed must be retired before
-///           it is destroyed.
-/// Cost      About 0.4 us a call from memory that the pool has reserved. `allocate_sync` also waits
-///           for the resource's stream.
+/// Streams   Memory allocated during a capture belongs to the graph, and must be freed on a stream
+///           of that capture.
+/// Cost      About 0.4 us a call if the pool has reserved enough memory.
 class cuda_async_resource {
 public:
     using platform   = cuda_platform;
@@ -64,8 +57,8 @@ public:
         return p;
     }
 
-    /// Returns null if `bytes` is 0 or the allocation fails for any reason. Clears CUDA's latched
-    /// error (unless the context is broken). `allocate` throws the reason instead.
+    /// Returns null if `bytes` is 0 or the allocation fails. Leaves no error latched in CUDA,
+    /// unless the context is broken.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -81,9 +74,8 @@ public:
         return p;
     }
 
-    /// Frees a block in the order of the stream `s`; `bytes` and `alignment` are those of the
-    /// allocation. Makes no CUDA call if the process is ending or a child of `fork`, or if a reset
-    /// of the device is known to have freed the block.
+    /// Frees a block, allocated with these `bytes` and `alignment`, in the order of `s`. If `s` no
+    /// longer exists, waits for the device.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || detail::cuda_exit::began()) { return; }
@@ -98,8 +90,8 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if vram created the stream and the handle is valid. The program may have destroyed
-        // its `cuda_stream`: vram keeps the stream as long as a resource refers to it.
+        // True if vram keeps the handle of the stream valid, even if the `cuda_stream` was
+        // destroyed.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);
@@ -122,30 +114,27 @@ public:
         deallocate(own_.view(), p, bytes, alignment, at);
     }
 
-    /// Returns the number of bytes that the driver allocates for a request: `bytes` rounded up to a
-    /// multiple of 512. If `alignment` is above 256, `alignment - 256` is added before the
-    /// rounding.
+    /// Returns the size that the driver allocates: `bytes` and the padding for an alignment above
+    /// 256, rounded up to a multiple of 512.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return bytes == 0 ? 0 : align(detail::over_aligned::size(bytes, alignment), unit);
     }
 
-    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. CUDA
-    /// returns memory only if the host has seen that its free is complete. So if more than `keep`
-    /// bytes are still reserved, the host waits for the streams on which memory was freed since the
-    /// last wait of a trim, and trims again. Returns the number of bytes returned to the device.
+    /// Returns unused memory above `keep` bytes to the device, after a wait for frees if necessary.
+    /// Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);
         if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }
+        // CUDA returns memory only if the host has seen that its free is complete.
         freed_.synchronize();
         return back + pool_.trim(keep);
     }
-    /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
-    /// bytes. Keeps memory if the host has not seen that its free is complete. Returns the number
-    /// of bytes returned to the device.
+    /// Like `trim`, but without a wait: keeps memory of frees for which the host has not waited.
+    /// Returns the number of bytes returned.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// If the program uses `trim`, it must call this function before it destroys a raw stream `s`
-    /// on which memory was freed. A later `trim` waits for an event behind those frees.
+    /// Must be called before the program destroys a raw stream `s` on which memory was freed, if
+    /// `trim` is used.
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
@@ -162,10 +151,8 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// Frees a block if the stream of its free was destroyed and may still have work. The host
-    /// waits for the device, and the block is freed on the resource's stream. If the wait fails,
-    /// the block is not freed: the error of the wait and a leak are reported, with the details in
-    /// `e`.
+    /// Waits for the device, and then frees a block of a destroyed stream. A failed wait is
+    /// reported with the details in `e`.
     void give_after_device(void* block, error e) noexcept {
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();
@@ -192,9 +179,8 @@ private:
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // The caller may only pass an existing stream. So if the last known stream with this handle
-        // has ended, CUDA has given the handle to a new stream, and the stored data of the old one
-        // is removed.
+        // A stream in use with the handle of an ended one is a new stream: the data stored for the
+        // old one is removed.
         if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                size   = detail::over_aligned::size(bytes, alignment);

@@ -10,13 +10,12 @@
 
 namespace vram {
 
-/// A GPU, as the ordinal by which the CUDA runtime counts it. A plain value: the number is checked
-/// when it is used.
+/// A GPU, named by its ordinal in the CUDA runtime. The constructor does not check the ordinal.
 ///
 ///     int const sms = cuda_device::current().attribute(cudaDevAttrMultiProcessorCount);
 ///
 /// Failure   Throws `cuda_error`.
-/// Threads   Any thread may call. Each host thread has its own current device.
+/// Threads   Each host thread has its own current device.
 /// Cost      `current` takes about 40 ns.
 class cuda_device {
 public:
@@ -51,8 +50,8 @@ public:
         return value;
     }
 
-    /// Returns true if the program can give kernels of this device access to memory of the device
-    /// `peer`. Does not tell if it has done so.
+    /// Returns true if kernels of this device can be given access to the memory of `peer`. Does not
+    /// tell if they have access.
     [[nodiscard]] bool can_access(cuda_device peer) const {
         int can = 0;
         cuda_check(detail::cuda_exit::or_done(

@@ -17,9 +17,8 @@ namespace vram {
 ///
 ///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///
-/// Failure   The constructor throws `cuda_error` and leaves the device unchanged. With
-///           `std::nothrow` it stores the error in `status`. The destructor reports errors to the
-///           error sink.
+/// Failure   The constructor throws `cuda_error` or, with `std::nothrow`, stores the error in
+///           `status`.
 /// Threads   Affects only the calling thread.
 /// Cost      One `cudaGetDevice` (40 ns), and two `cudaSetDevice` if the device differs.
 class cuda_device_guard {
@@ -42,9 +41,8 @@ public:
                            detail::cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
-    /// Returns the error of the constructor, or cudaSuccess. With `std::nothrow` the error remains
-    /// latched in the runtime (`cudaGetLastError` returns it). At the end of the process, and in a
-    /// child of `fork`, the result is cudaSuccess although the device is not made current.
+    /// Returns the error of the constructor, or cudaSuccess. With `std::nothrow`, the error stays
+    /// latched in the runtime (`cudaGetLastError`).
     [[nodiscard]] cudaError_t status() const noexcept { return status_; }
 
 private:

@@ -17,14 +17,12 @@
 
 namespace vram {
 
-/// The exception for a failed call of CUDA. If CUDA has no memory, the exception is `out_of_memory`
-/// instead, as on every platform.
+/// The exception for a failed call of CUDA. A lack of memory throws `out_of_memory` instead.
 ///
 ///     try { stream.synchronize(); }
 ///     catch (cuda_error const& e) { if (e.status() == cudaErrorLaunchFailure) ... }
 ///
-/// An error during the execution of a kernel is returned by a later call, which need not be related
-/// to the kernel, and by every call after that.
+/// A kernel's error is returned by a later call of CUDA, and by every call after that.
 class cuda_error : public std::system_error {
 public:
     /// Makes an exception for the error `status`, which a call of the CUDA runtime returned at
@@ -59,9 +57,8 @@ public:
         return only;
     }
 
-    /// Reports the error `status` to the error sink, for functions that must not throw, clears
-    /// CUDA's latched error, and returns false. `p` and `bytes` are the block concerned, if any. If
-    /// `status` is cudaSuccess, only returns true.
+    /// Reports `status` and the block at `p` to the error sink, clears CUDA's latched error, and
+    /// returns false; returns true for cudaSuccess.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
@@ -69,17 +66,15 @@ public:
             status,
             {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
     }
-    /// Reports the error `status` of the CUDA function with the name `call` to the error sink,
-    /// clears CUDA's latched error, and returns false. If `status` is cudaSuccess, only returns
-    /// true.
+    /// Reports `status` of the CUDA function `call` to the error sink, clears CUDA's latched error,
+    /// and returns false; returns true for cudaSuccess.
     static bool report(char const* call, cudaError_t status,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
     }
-    /// Reports the error `status` to the error sink, with the details that the caller has set in
-    /// `what`, clears CUDA's latched error, and returns false. If `status` is cudaSuccess, only
-    /// returns true.
+    /// Reports `status` to the error sink with the details in `what`, clears CUDA's latched error,
+    /// and returns false; returns true for cudaSuccess.
     static bool report(cudaError_t status, error what) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
@@ -101,16 +96,14 @@ public:
         return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
-    /// Clears the error that a failed call of vram has latched, so that the program's next
-    /// `cudaGetLastError` does not return it for an unrelated call. An error after which the
-    /// context is broken (`breaks_context`) cannot be cleared: it is stored by `note`.
+    /// Clears CUDA's latched error after a failed call, so that a later `cudaGetLastError` does not
+    /// return the error. Also calls `note(status)`.
     static void clear(cudaError_t status) noexcept {
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
     }
-    /// If `status` means that the context is broken, stores it for the process
-    /// (`note_device_failure`). Each later call of CUDA then fails as well, and these errors are
-    /// not reported one by one. Does not clear CUDA's latched error.
+    /// If `status` means that the context is broken, stores `status` for the process
+    /// (`note_device_failure`). Does not clear CUDA's latched error.
     static void note(cudaError_t status) noexcept {
         if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
     }
@@ -144,8 +137,7 @@ private:
 };
 
 /// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
-/// cudaErrorMemoryAllocation, otherwise `cuda_error`. Clears CUDA's latched error before it throws.
-/// Without an error it costs one branch.
+/// cudaErrorMemoryAllocation, otherwise `cuda_error`. Clears CUDA's latched error first.
 inline void cuda_check(cudaError_t status, shortage const& asked,
                        std::source_location where = std::source_location::current()) {
     if (status == cudaSuccess) [[likely]] { return; }
@@ -160,9 +152,8 @@ inline void cuda_check(cudaError_t          status,
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }
 }
 
-/// Converts the status of a query of a stream or an event: returns true if its work is complete and
-/// false for cudaErrorNotReady. Throws for any other status. CUDA does not latch cudaErrorNotReady,
-/// so that is not cleared.
+/// Converts the status of a query of a stream or an event: true for cudaSuccess, false for
+/// cudaErrorNotReady. Throws for any other status.
 [[nodiscard]] inline bool cuda_done(cudaError_t          status,
                                     std::source_location where = std::source_location::current()) {
     if (status == cudaErrorNotReady) { return false; }

@@ -21,20 +21,15 @@ struct cuda_event_options {
 };
 
 /// Owns a CUDA event. An event that was never recorded is complete: a wait for it does not block.
-/// If the process is ending or a child of `fork`, all events are complete, also new ones, because
-/// objects in static storage still use them when they free memory.
 ///
 ///     cuda_event ready;
 ///     ready.record(copies);
 ///     ready.wait(stream); // later work of `stream` waits for the copies; the host does not
 ///
-/// Failure   Throws `cuda_error`, also if it is recorded on a stream of another device. The
-///           destructor reports errors to the error sink.
-/// Threads   Any thread may call. If one thread records while another queries, the result belongs
-///           to either recording.
-/// Streams   Recording again does not change the waits already enqueued. A query of an event that
-///           was recorded in a graph capture, or a wait of the host for it, fails and ends the
-///           capture.
+/// Failure   Throws `cuda_error`, also for a record on a stream of another device.
+/// Threads   Any thread may call.
+/// Streams   A query of an event that was recorded in a graph capture, or a host wait for it, ends
+///           the capture.
 /// Cost      Creation takes 0.4 us, `record` and `done` 0.3 us each.
 class cuda_event {
 public:
@@ -62,8 +57,8 @@ public:
     }
     ~cuda_event() { destroy(); }
 
-    /// Records the event behind all work that `stream` has received so far. Does nothing if the
-    /// device of the event is known to have been reset, which has destroyed the event.
+    /// Records the event behind all present work of `stream`. Does nothing if the device of the
+    /// event is known to have been reset.
     void record(cuda_stream_view stream) {
         if (detail::cuda_context::over(life_)) { return; }
         cuda_check(
@@ -71,7 +66,7 @@ public:
     }
 
     /// Returns true if the work before the event is complete, if the event was never recorded, or
-    /// if the device is known to have been reset.
+    /// after a known reset of the device.
     [[nodiscard]] bool done() const {
         // If the device is known to have been reset, no work is left to wait for.
         if (detail::cuda_context::over(life_)) { return true; }
@@ -79,8 +74,8 @@ public:
         return cuda_done(detail::cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
-    /// Blocks the host until the work before the event is complete. Returns at once if the event
-    /// was never recorded, or if the device is known to have been reset.
+    /// Blocks the host until the work before the event is complete. Returns at once after a known
+    /// reset of the device.
     void synchronize() const {
         if (detail::cuda_context::over(life_)) { return; }
         detail::cuda_capture_guard const relaxed;
@@ -95,9 +90,8 @@ public:
             [&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
 
-    /// Returns the time on the device from `start` to this event in milliseconds, with a resolution
-    /// of about 1 us. Both events must be complete and have the option `timing`. Returns 0 if the
-    /// device is known to have been reset, or if the process is ending or a child of `fork`.
+    /// Returns the milliseconds on the device from `start` to this event. Both events must be
+    /// complete and have the option `timing`.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         if (detail::cuda_context::over(life_) || detail::cuda_context::over(start.life_)) {

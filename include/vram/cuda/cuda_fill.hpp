@@ -17,7 +17,7 @@ namespace vram {
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.
-/// Streams   The fill is ordered in `stream`. The call does not wait for it.
+/// Streams   The fill is ordered in `stream`.
 inline void cuda_fill(cuda_stream_view stream, void* to, std::byte value, std::size_t bytes) {
     if (bytes == 0) { return; }
     cuda_check(detail::cuda_exit::or_done(

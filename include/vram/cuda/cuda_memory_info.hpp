@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// Returns the free and the total memory of `device` in bytes. Other processes may change it at any
-/// time. Returns zeros if the process is ending or a child of `fork`.
+/// Returns the free and the total memory of `device` in bytes. Other processes may change the free
+/// memory at any time.
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.

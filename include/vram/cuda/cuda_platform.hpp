@@ -35,14 +35,12 @@ class cuda_resource;   // defined in cuda/cuda_resource.hpp
 class cuda_thread;     // defined in cuda/cuda_thread.hpp
 class pinned_resource; // defined in cuda/pinned_resource.hpp
 
-/// The types and functions by which layers, pools and loaders use CUDA. Most are one call of CUDA.
+/// The types and functions by which layers, pools and loaders use CUDA.
 ///
-/// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory. Clears CUDA's latched
-///           error.
+/// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory.
 /// Threads   Any thread may call.
-/// Streams   A call that would break a graph capture is refused, or made in another way. Only
-///           `synchronize(device)`, and `await_all` if CUDA has no memory, end a capture.
-/// Cost      The cost of the CUDA call that a function makes.
+/// Streams   Only `synchronize(device)` and `await_all` can end a graph capture.
+/// Cost      Most functions make one call of CUDA.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;
     using device_guard    = cuda_device_guard;
@@ -57,8 +55,7 @@ struct cuda_platform : detail::cuda_ranges {
     using pinned_resource = vram::pinned_resource;
 
     /// Returns true if CUDA must not be called, because the process is ending or a child of `fork`.
-    /// Otherwise looks for resets of all devices, so that vram passes no handle to CUDA that a
-    /// reset has destroyed, and returns false.
+    /// Otherwise also looks for device resets.
     [[nodiscard]] static bool ending() noexcept {
         if (detail::cuda_exit::began()) { return true; }
         detail::cuda_context::notice_all();
@@ -75,8 +72,8 @@ struct cuda_platform : detail::cuda_ranges {
         return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
     }
 
-    /// Blocks the host until the device has finished all work, by cudaDeviceSynchronize, which ends
-    /// a graph capture. Returns immediately if the device was reset and not used since.
+    /// Waits on the host for all work of the device (cudaDeviceSynchronize), which ends a graph
+    /// capture.
     static void synchronize(device d) {
         // After a reset of the device, a wait would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -84,10 +81,8 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
-    /// Blocks the host until the device has finished all work, without ending a graph capture of
-    /// any thread: allocates one byte and frees it in relaxed capture mode, because cudaFree waits
-    /// for the device. If no memory can be allocated, calls cudaDeviceSynchronize, which ends a
-    /// capture. Returns immediately if the device was reset and not used since.
+    /// Waits on the host for all work of the device, without ending a graph capture if one byte can
+    /// be allocated.
     static void await_all(device d) {
         // After a reset of the device, cudaMalloc would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -100,13 +95,13 @@ struct cuda_platform : detail::cuda_ranges {
             return synchronize(d);
         }
         cuda_check(there);
+        // cudaFree waits for the device, and ends no capture in relaxed mode.
         cuda_check(detail::cuda_exit::or_done([&] { return cudaFree(some); }));
     }
 
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// Returns the handle of the stream as a number, for error reports and comparisons. Returns 0
-    /// for a default stream, because its handle means different streams on different devices or
-    /// threads.
+    /// Returns the handle of the stream as a number, or 0 for a default stream, whose handle means
+    /// several streams.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = detail::cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
@@ -114,16 +109,15 @@ struct cuda_platform : detail::cuda_ranges {
     [[nodiscard]] static bool   is_default_stream(stream s) noexcept { return name(s) == 0; }
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
-    /// Returns CUDA's number of the running capture of the stream, which no other capture of the
-    /// process has. Returns 0 if the stream is not being captured.
+    /// Returns CUDA's number of the running capture of the stream, unique in the process, or 0 if
+    /// the stream is not being captured.
     [[nodiscard]] static std::uint64_t capture_of(stream s) {
         cudaStreamCaptureStatus found  = cudaStreamCaptureStatusNone;
         unsigned long long      number = 0;
         cudaError_t const       status = detail::cuda_exit::or_done(
             [&] { return cudaStreamGetCaptureInfo(s.get(), &found, &number); });
-        // cudaErrorStreamCaptureImplicit means that `s` is the legacy default stream, and work on
-        // it would break the capture of a blocking stream. `s` is not captured itself, so 0 is
-        // returned.
+        // `s` is the legacy default stream: work on `s` would break a capture, but `s` is not
+        // captured itself.
         if (status == cudaErrorStreamCaptureImplicit) {
             cuda_error::clear(status);
         } else {
@@ -138,8 +132,8 @@ struct cuda_platform : detail::cuda_ranges {
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // `hold`, `ends`, `standing_of` and `recall` may be called for a stream that another thread is
-    // capturing: they read tables of vram and make no CUDA call on the stream.
+    // `hold`, `ends`, `standing_of` and `recall` make no CUDA call on the stream, so another thread
+    // may be capturing the stream.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);
@@ -168,8 +162,7 @@ struct cuda_platform : detail::cuda_ranges {
     }
 
     /// Enqueues a write of `value` to the pinned word at `where`, in the order of `s`. Returns
-    /// false and enqueues nothing if the driver, the device or the memory does not support such a
-    /// write.
+    /// false if this is not supported.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
         return detail::cuda_mark(s, where, value);
     }
@@ -191,9 +184,8 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
-    /// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]` by one call of CUDA, in no
-    /// order among themselves. Returns false and enqueues nothing if CUDA cannot batch them: on a
-    /// default stream, during a capture, for this kind of memory, or with an older driver.
+    /// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]`, unordered among themselves.
+    /// Returns false if CUDA cannot batch them.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
         return detail::cuda_copy_batch(s, to, from, bytes);

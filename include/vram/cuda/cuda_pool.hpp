@@ -25,8 +25,8 @@ struct cuda_pool_options {
     /// Number of bytes that the constructor reserves. Of these, CUDA may return those above
     /// `release_threshold` to the device.
     std::size_t initial_size = 0;
-    /// If the pool has more reserved bytes than this, CUDA returns unused memory to the device at
-    /// the next synchronization of a stream, an event or the device. The default keeps everything.
+    /// If the pool has more reserved bytes, CUDA returns unused memory at the next synchronization.
+    /// The default keeps everything.
     std::size_t release_threshold = unsatisfiable;
     /// Largest number of bytes that the pool may reserve: a request that needs more is refused. 0
     /// means no limit.
@@ -39,21 +39,19 @@ struct cuda_pool_options {
     /// If true, another stream may reuse memory if events of the program order its free before the
     /// request (cudaMemPoolReuseFollowEventDependencies).
     bool reuse_after_events = true;
-    /// If true, another stream may reuse memory if its free happens to be complete at the time of
-    /// the request. The addresses then depend on timing, and runs are less repeatable.
+    /// If true, another stream may reuse memory whose free happens to be complete. The addresses
+    /// then depend on timing.
     bool reuse_when_finished = true;
     /// If true, another stream may get memory before its free is complete: CUDA makes that stream
     /// wait for the free.
     bool reuse_by_waiting = true;
 };
 
-/// Owns a separate `cudaMemPool_t`, so that no other library affects its limits and figures.
+/// Owns a separate `cudaMemPool_t`, which no other library uses.
 ///
-/// Failure   Throws `cuda_error`, with `cudaErrorNotSupported` if the device has no memory pools.
-///           The destructor reports errors to the error sink.
+/// Failure   Throws `cuda_error`: `cudaErrorNotSupported` if the device has no memory pools.
 /// Threads   Any thread may call.
-/// Streams   If the `cuda_pool` is destroyed while memory is live, the driver keeps the memory pool
-///           until that memory is freed.
+/// Streams   The driver keeps a destroyed pool until the live memory is freed.
 /// Cost      Creation takes 0.4 ms.
 class cuda_pool {
 public:
@@ -111,14 +109,13 @@ public:
     /// Ends the access of the device `peer` to the pool's memory.
     void deny_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtNone); }
 
-    /// Returns unused memory to the device, without a wait, until the pool has at most `keep`
-    /// unused bytes. Keeps memory if the host has not seen that its free is complete. Returns the
-    /// number of bytes by which the reserved memory shrank.
+    /// Returns unused memory above `keep` bytes to the device, without a wait, as far as CUDA
+    /// permits. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // The bound of cudaMemPoolTrimTo includes live bytes. The sum saturates at SIZE_MAX, which
-        // CUDA would treat as 0; the test below returns before that value is passed to CUDA.
+        // The bound of cudaMemPoolTrimTo includes live bytes. CUDA would treat a saturated sum as
+        // 0, so the test returns before.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
@@ -175,8 +172,8 @@ private:
         if (options.initial_size != 0) { fill_up(options.initial_size); }
     }
 
-    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. The wait at the
-    /// end lets CUDA return those above the release threshold to the device.
+    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. CUDA may return
+    /// those above the release threshold.
     void fill_up(std::size_t bytes) {
         cuda_stream const stream{device_};
         void*             p = nullptr;

@@ -12,17 +12,16 @@
 
 namespace vram {
 
-/// Memory of one device, which need not be the current device of the caller. The usual bottom of a
-/// stack:
+/// Device memory by cudaMalloc and cudaFree, for use as the upstream of pools and layers. The
+/// device need not be the caller's current device.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///
-/// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
-///           `deallocate_sync` reports errors to the error sink.
+/// Failure   Throws `out_of_memory` or `cuda_error`; `deallocate_sync` reports errors to the error
+///           sink.
 /// Threads   Any thread may call.
-/// Streams   None. `deallocate_sync` waits for the whole device, as cudaFree does.
-/// Cost      Tens to hundreds of microseconds a call. An alignment `a` above 256 takes `a - 256`
-///           more bytes.
+/// Streams   `deallocate_sync` waits for the whole device, as cudaFree does.
+/// Cost      Tens to hundreds of microseconds a call.
 class cuda_resource : public detail::cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;

@@ -30,13 +30,11 @@ struct cuda_stream_options {
 ///     cuda_stream urgent{cuda_device{1}, {.priority = -5}};
 ///     kernel<<<grid, block, 0, side>>>();
 ///
-/// Failure   Throws `cuda_error`. The destructor reports errors to the error sink.
-/// Threads   Any thread may use the stream. Moving needs exclusive access.
-/// Streams   The destructor does not wait, and outstanding work still runs; a capture of the stream
-///           is ended. Resources that remember the stream detect its end, so no call of `retire` is
-///           needed. They may keep the handle valid until they have recorded an event behind the
-///           work.
-/// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
+/// Failure   Throws `cuda_error`; the destructor reports errors to the error sink.
+/// Threads   Any thread may use the stream, but moving needs exclusive access.
+/// Streams   The destructor ends a capture but does not wait for work; no call of `retire` is
+///           needed.
+/// Cost      Creation takes about 2 us.
 class cuda_stream {
 public:
     /// Creates a stream on `device`, which is non-blocking and has priority 0 unless `options`
@@ -70,8 +68,7 @@ public:
     }
     ~cuda_stream() { destroy(); }
 
-    /// Converts to CUDA's handle, for CUDA and other libraries: a kernel launch,
-    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary `cuda_stream` does not convert,
+    /// Converts to CUDA's handle, for example for a kernel launch. A temporary does not convert,
     /// because its destructor would destroy the stream.
     operator cudaStream_t() const& noexcept { return held_.get(); }
     operator cudaStream_t() const&& = delete;
@@ -83,8 +80,8 @@ public:
     /// Returns the id of the stream, which is unique in the process.
     [[nodiscard]] std::uint64_t id() const noexcept { return held_.id(); }
 
-    /// Gives up ownership and returns the handle, or null if this object was moved from. The caller
-    /// must destroy the stream, and before that pass it to `retire` of each resource that used it.
+    /// Gives up ownership and returns the handle. The caller must `retire` the stream from all
+    /// resources that used it, then destroy it.
     [[nodiscard]] cudaStream_t release() noexcept {
         cudaStream_t const stream = held_.get();
         if (stream != nullptr) { detail::cuda_stream_ids::end(std::exchange(held_, {}), true); }
@@ -111,10 +108,8 @@ private:
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Ends a capture of the stream, if there is one, and destroys the graph. The destructor calls
-    /// this function, because a resource may still record events on the stream, and such events
-    /// must not belong to a graph. Without this call the capture would also fail when the stream is
-    /// destroyed.
+    /// Ends a capture of the stream, if there is one, and destroys the graph: later events of
+    /// resources must not belong to a graph.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

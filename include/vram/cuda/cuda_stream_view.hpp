@@ -21,19 +21,15 @@ namespace vram {
 
 struct cuda_platform; // defined in cuda/cuda_platform.hpp
 
-/// A stream without ownership: a `cudaStream_t` with functions to query it. A stream of another
-/// library converts to it (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`).
-/// 0 and `nullptr`, CUDA's names of the default stream, do not convert; write `cuda_stream_view{}`
-/// for that.
+/// A stream without ownership: a `cudaStream_t` with functions to query it. Streams of other
+/// libraries convert to this type; 0 and `nullptr` do not. Write `cuda_stream_view{}` for the
+/// default stream.
 ///
-/// Failure   Throws `cuda_error`. A query that is illegal during a capture is refused before CUDA
-///           is called, so that the capture continues.
-/// Threads   Any thread may call. While the owner of a stream may begin to capture it, other
-///           threads may only call `capturing`, `ended` and, for a `cuda_stream`, `id` and
-///           `device`; CUDA ends the capture otherwise.
+/// Failure   Throws `cuda_error`, also in place of a query that would end a capture.
+/// Threads   While one thread may begin to capture the stream, others may only call `capturing` and
+///           `ended`.
 /// Streams   A default-constructed view is the program's default stream, legacy or per thread.
-/// Cost      The size of one pointer. `capturing` takes about 20 ns, `id` 40 (3 for a
-///           `cuda_stream`), `device` 40 to 130.
+/// Cost      `capturing` takes about 20 ns, `id` 40, `device` 40 to 130.
 class cuda_stream_view {
 public:
     using platform = cuda_platform;
@@ -42,8 +38,8 @@ public:
     /// Makes a view of the stream with this handle. Makes no CUDA call.
     constexpr cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 
-    /// If the argument is a stream of another platform (such as a `sim_stream`), the program does
-    /// not compile, and the error message states the remedy.
+    /// Refuses a stream of another platform (such as a `sim_stream`) at compile time, with a
+    /// message that states the remedy.
     template <detail::stream_of_another_platform<cuda_platform> S>
         requires(!std::derived_from<S, cuda_stream_view>)
     cuda_stream_view(S const&) {
@@ -63,10 +59,8 @@ public:
     [[nodiscard]] constexpr cudaStream_t get() const noexcept { return stream_; }
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
-    /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
-    /// handle. During a capture of the stream, returns the id that was stored before, and throws if
-    /// none is stored. If the process is ending or a child of `fork`, returns 0, except for a
-    /// stream that vram created.
+    /// Returns the id of the stream, unique in the process. Throws during a capture of the stream
+    /// if the id was not known before.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
             return known;
@@ -74,9 +68,8 @@ public:
         return capturing() ? before_capture().id : id_now();
     }
 
-    /// Returns the device of the stream. During a capture of the stream, returns the device that
-    /// was stored before, and throws if none is stored. If the process is ending or a child of
-    /// `fork`, returns device 0, except for a stream that vram created.
+    /// Returns the device of the stream. Throws during a capture of the stream if the device was
+    /// not known before.
     [[nodiscard]] cuda_device device() const {
         if (detail::cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
@@ -87,8 +80,8 @@ public:
         return cuda_device{ordinal};
     }
 
-    /// Returns true if work on this stream would be captured into a graph, or would break a
-    /// capture. Work on the legacy default stream breaks the capture of a blocking stream.
+    /// Returns true if work on this stream would be captured into a graph, or would break a capture
+    /// of another stream.
     [[nodiscard]] bool capturing() const {
         bool captures = false;
         cuda_check(
@@ -102,9 +95,8 @@ public:
         expect_no_capture();
         return done_now();
     }
-    /// Returns true if the stream with this handle is known to have ended, because its
-    /// `cuda_stream` was destroyed or its device was reset, and no newer stream is known to have
-    /// the handle. If so, the caller may only call `get`.
+    /// Returns true if the last known stream with this handle was destroyed, also by a reset. Then
+    /// only `get` may be called.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete. Throws if
@@ -132,9 +124,8 @@ private:
         return *known;
     }
 
-    // Throws `cuda_error` if the stream is being captured. The query or wait that follows would end
-    // the capture, in any capture mode of the thread.
-
+    // Throws `cuda_error` if the stream is being captured: a query or a wait would end the capture, in
+    // any capture mode of the thread.
     void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }
     }
@@ -154,8 +145,8 @@ private:
 
 static_assert(sizeof(cuda_stream_view) == sizeof(cudaStream_t));
 
-/// Makes `cuda_platform` the platform of a raw `cudaStream_t`, so that functions which find the
-/// platform by the type of a stream accept a raw handle.
+/// Makes `cuda_platform` the platform of a raw `cudaStream_t`, so that functions which deduce the
+/// platform accept a raw handle.
 template <>
 struct detail::find_platform<cudaStream_t> {
     using type = cuda_platform;

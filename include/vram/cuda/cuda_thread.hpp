@@ -18,24 +18,23 @@
 
 namespace vram {
 
-/// A host thread with a current device, in relaxed capture mode. Without relaxed mode, each
-/// cudaEventQuery of such a thread would end a graph capture that another thread runs in the
-/// default mode.
+/// A host thread with a current device, in relaxed capture mode, so that calls such as
+/// cudaEventQuery do not end a graph capture of another thread.
 ///
-/// Failure   The constructor throws `cuda_error` if the device cannot be made current or the mode
-///           cannot be set, and `std::system_error` if no thread can be started.
+/// Failure   The constructor throws `cuda_error`, or `std::system_error` if no thread can be
+///           started.
 /// Threads   The destructor and an assignment join the thread.
 /// Cost      The constructor waits until the thread has set its device.
 class cuda_thread {
 public:
     cuda_thread() = default;
 
-    /// Starts a thread that makes `device` current, sets the relaxed capture mode, and then calls
-    /// `body()`. If one of the first two fails, throws, and `body` is not called.
+    /// Starts a thread that makes `device` current, sets the relaxed capture mode, and calls
+    /// `body()`. Throws if one of the first two fails.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        // The constructor waits at `door`, a mutex with a condition, until the new thread reports
-        // if it could set its device and its capture mode.
+        // The constructor waits until the new thread reports if it could set the device and the
+        // capture mode.
         detail::meeting door;
         bool            told    = false;
         cudaError_t     outcome = cudaSuccess;

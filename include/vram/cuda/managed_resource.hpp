@@ -13,33 +13,30 @@
 
 namespace vram {
 
-/// Managed memory has one address for the host and all devices. A page is usually on the processor
-/// that touched it last, unless `advise` states otherwise. More memory can be allocated than the
-/// device has.
+/// Managed memory, with one address for the host and all devices. More memory can be allocated
+/// than the device has.
 ///
 ///     managed_resource mr;
 ///     mr.advise(p, n, cudaMemAdviseSetReadMostly, mr.here());
 ///     mr.prefetch(stream, p, n, mr.here());            // before the kernel that reads it
 ///     mr.prefetch(stream, p, n, managed_resource::host());
 ///
-/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports errors to the error
+/// Failure   Throws `out_of_memory` or `cuda_error`; `deallocate_sync` reports errors to the error
 ///           sink.
 /// Threads   Any thread may call.
-/// Streams   `prefetch` is ordered in its stream. `deallocate_sync` waits for the device.
-/// Cost      The first access to a page on another processor costs a fault of 10 us or more. A
-///           prefetched page costs only the copy.
+/// Streams   `prefetch` is ordered in its stream; `deallocate_sync` waits for the device.
+/// Cost      The first access to a page on another processor costs a fault of 10 us or more.
 class managed_resource : public detail::cuda_direct<managed_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
-    /// Makes a resource of managed memory. All devices can use the memory; `device` is current
-    /// during each allocation, and is the location that `here()` returns.
+    /// Makes a resource of managed memory, which all devices can use. `here()` returns `device` as
+    /// a location.
     explicit managed_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 
-    /// Advises the driver on the use or the location of `bytes` bytes of managed memory at `p`:
-    /// `cudaMemAdviseSetReadMostly`, `cudaMemAdviseSetPreferredLocation`,
-    /// `cudaMemAdviseSetAccessedBy`, or the values that unset these.
+    /// Advises the driver on the use or the location of managed memory, for example with
+    /// `cudaMemAdviseSetReadMostly` and the device `where`.
     void advise(void const* p, std::size_t bytes, cudaMemoryAdvise advice,
                 cudaMemLocation where) const {
         if (bytes == 0) { return; }
@@ -53,7 +50,7 @@ public:
     }
 
     /// Moves `bytes` bytes of managed memory at `p` to the device or host `where`, in the order of
-    /// the stream `s`, so that later work of `s` finds them there.
+    /// the stream `s`.
     void prefetch(stream s, void const* p, std::size_t bytes, cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000

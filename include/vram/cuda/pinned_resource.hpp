@@ -23,15 +23,14 @@ struct pinned_options {
     bool write_combined = false;
 };
 
-/// Page-locked host memory. Copies from and to it run at the same time as host code and kernels.
+/// Page-locked host memory, for copies that run at the same time as host code and kernels.
 ///
 ///     ring slots{pinned_resource{cuda_device::current(), {.write_combined = true}}};
 ///
 /// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
-///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   None. `deallocate_sync` waits for the whole device, as cudaFreeHost does.
-/// Cost      About 0.45 s for each GiB, because the system finds and locks every page.
+/// Streams   `deallocate_sync` waits for the whole device, as cudaFreeHost does.
+/// Cost      About 0.45 s for each GiB.
 class pinned_resource : public detail::cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;

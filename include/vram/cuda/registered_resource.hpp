@@ -26,23 +26,21 @@ struct registered_options {
     bool portable = true;
     /// If true, kernels may access the memory by its host address.
     bool mapped = true;
-    /// If true, and `pages.numa_node` is -1 (not chosen), the pages are placed on the NUMA node of
-    /// the host next to the device, if that node is known.
+    /// If true, pages are placed on the device's NUMA node, unless `pages.numa_node` is set or the
+    /// device's node is not known.
     bool numa_local = false;
 };
 
-/// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and
-/// then one call registers them with CUDA.
+/// Page-locked host memory. Many threads touch the pages, as huge pages if possible, and then one
+/// call registers them with CUDA.
 ///
 ///     pool<registered_resource> pinned{registered_resource{}};
 ///     staging                   stage{stream, registered_resource{}};
 ///
 /// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
-///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Streams   None. `deallocate_sync` waits only as cudaHostUnregister does.
-/// Cost      21 GiB/s with 16 threads on an H200's host; cudaHostAlloc reaches 1.9. Sizes are
-///           rounded up to a multiple of 4 KiB, or of 2 MiB if they are 2 MiB or more.
+/// Streams   `deallocate_sync` waits only as cudaHostUnregister does.
+/// Cost      21 GiB/s with 16 threads on an H200's host; cudaHostAlloc reaches 1.9.
 class registered_resource : public detail::cuda_direct<registered_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
@@ -80,11 +78,8 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // There are two causes. Another library may have registered older memory at these
-            // addresses and unmapped it without unregistering it. The new memory is then not
-            // pinned, so the block is mapped again at other addresses. If these are registered as
-            // well, another library registers all memory when it is mapped: the block is pinned,
-            // and is used as it is.
+            // Perhaps another library registered older memory at these addresses and unmapped it.
+            // The new memory is then not pinned, so other addresses are tried.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -92,6 +87,8 @@ private:
             got = other;
             if (got == nullptr) { return cudaErrorMemoryAllocation; }
         }
+        // New addresses that are registered too: another library registers all memory that is
+        // mapped, so the block is pinned.
         bool const theirs = status == cudaErrorHostMemoryAlreadyRegistered;
         if (theirs) { cuda_error::clear(status); }
         if (theirs || status == cudaSuccess) { status = note(got, {bytes, !theirs}); }
@@ -107,9 +104,8 @@ private:
         return cudaHostRegister(p, detail::touched_pages::rounded(bytes), flags_);
     }
 
-    /// Adds the block to the table of blocks. If there is no host memory for the entry, returns
-    /// cudaErrorMemoryAllocation and, if `what.registered`, unregisters the block; the block stays
-    /// mapped.
+    /// Adds the block to the table. Without host memory for the entry, unregisters the block and
+    /// returns cudaErrorMemoryAllocation.
     static cudaError_t note(void* p, block what) noexcept {
         try {
             auto&                  known = all();
@@ -123,8 +119,8 @@ private:
     }
 
     static cudaError_t give(void* p) noexcept { return give(p, true); }
-    /// Removes the block at `p` from the table and unmaps it. Does not call cudaHostUnregister: a
-    /// reset of the device has already unregistered the memory.
+    /// Removes the block at `p` from the table and unmaps the block. A reset of the device has
+    /// already unregistered the memory.
     static void        forget(void* p) noexcept { (void)give(p, false); }
     static cudaError_t give(void* p, bool pinned) noexcept {
         block what;
@@ -140,10 +136,8 @@ private:
         return status;
     }
 
-    // The table of the live blocks of all objects of this class. It is one for the process, because
-    // any two resources of a device can free each other's blocks. It is never destroyed, because
-    // resources in static storage may free blocks after the destructors of other static objects
-    // have run.
+    // One table for the process, because a resource may free another's blocks. Never destroyed,
+    // because resources in static storage may free blocks late.
     static book& all() {
         static book& only = *new book;
         return only;

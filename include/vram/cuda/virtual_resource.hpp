@@ -9,18 +9,19 @@
 
 namespace vram {
 
-/// A `virtual_source` on a CUDA device. It is usually the upstream of a pool.
+/// Virtual memory of a CUDA device, for use as the upstream of a pool: its blocks can grow in
+/// place.
 ///
 ///     virtual_resource memory{{.handle_size = 2_MiB}};
 ///     virtual_resource shared{{}, cuda_device{0}, cudaMemHandleTypePosixFileDescriptor};
 ///     int const        file = shared.export_page(p);
 ///
-/// Failure   The functions fail as those of `virtual_source`. Throws `cuda_error` if the driver has
-///           no virtual memory.
+/// Failure   Throws `cuda_error` if the driver has no virtual memory, and the exceptions of
+///           `virtual_source`.
 class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
     /// Reserves addresses for memory of `device`. `export_handle` states how other processes can
-    /// import the memory: not at all, or by a file descriptor that `export_page` returns.
+    /// import the memory: not at all, or by file descriptor.
     explicit virtual_resource(virtual_options const&      options       = {},
                               cuda_device                 device        = cuda_device::current(),
                               cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)

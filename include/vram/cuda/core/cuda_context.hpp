@@ -64,8 +64,8 @@ public:
         return its.number.load() != 0 && its.id.load() == 0;
     }
 
-    /// Stores a function, in place of the one stored before. `notice` calls it as `call(device)`
-    /// after each reset that is found.
+    /// Stores a function, which `notice` calls as `call(device)` after each new reset. Replaces the
+    /// function stored before.
     static void call_after_reset(void (*call)(cuda_device) noexcept) noexcept {
         after_reset_.store(call);
     }
@@ -130,8 +130,8 @@ private:
         return found;
     }
 
-    /// Sets `id` to the id of the primary context of the device, or to 0 without one. Returns false
-    /// if the driver cannot be asked.
+    /// Sets `id` to the id of the device's primary context, or to 0 without one. Returns false if
+    /// the driver cannot be asked.
     [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
         if (cuda_exit::began()) { return false; }
         static calls const driver = look_up();

@@ -18,7 +18,6 @@
 namespace vram {
 namespace detail {
 
-/// The id and the device of a stream.
 struct cuda_stream_identity {
     std::uint64_t id = 0;
     cuda_device   device{};
@@ -31,7 +30,6 @@ struct cuda_stream_identity {
 /// Threads   Any thread may call.
 class cuda_default_streams {
 public:
-    /// Returns true if the handle is that of a default stream.
     [[nodiscard]] static bool contain(cudaStream_t stream) noexcept {
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
