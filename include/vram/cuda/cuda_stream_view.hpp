@@ -124,8 +124,8 @@ private:
         return *known;
     }
 
-    // Throws `cuda_error` if the stream is being captured: a query or a wait would end the capture, in
-    // any capture mode of the thread.
+    // Throws `cuda_error` if the stream is being captured: a query or a wait would end the capture,
+    // in any capture mode.
     void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }
     }

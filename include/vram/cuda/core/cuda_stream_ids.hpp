@@ -77,8 +77,8 @@ public:
         if (found == nullptr) { return std::nullopt; }
         life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
-        // Known limit: the data of a destroyed raw stream, if CUDA reused the handle for a stream that
-        // was not queried yet.
+        // Known limit: the data of a destroyed raw stream, if CUDA reused the handle for a stream
+        // that was not queried yet.
         return its.who;
     }
 
