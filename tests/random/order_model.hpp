@@ -95,7 +95,7 @@ public:
 
     /// Adds the allocation by the operation `op`.
     void allocate(std::size_t op) {
-        for (cell& c : all_) { c = {op, true, true, {}, {}}; }
+        for (std::size_t i = 0; i < cells; ++i) { all_[i] = {op, true, true, {}, {}}; }
     }
     /// Adds an access by `op`, after the operations in `known`, to the cells from `first` to `last`.
     verdict access(past const& known, std::size_t op, std::size_t first, std::size_t last,
@@ -151,7 +151,7 @@ private:
                    (how == vram::sim_access::atomic ? past{} : atomics);
         }
     };
-    std::array<cell, cells> all_;
+    std::array<cell, cells + 1> all_; ///< the last one is behind the block, for pageable memory
 };
 
 } // namespace trial

@@ -448,12 +448,18 @@ private:
         compare(expected);
     }
 
-    /// The verdict on one access, by a stream of `device` or, without it, by the host.
+    /// The verdict on one access, by a stream of `device` or, without it, by the host. `node` is
+    /// true for a node of a graph.
     verdict access(past const& known, std::size_t op, use const& u, std::optional<int> device,
-                   bool copies) {
+                   bool copies, bool node = false) {
         block& b = blocks_[latest_.at(blocks_[u.block].at)];
         if (b.of == kind::pageable) {
-            return device && !copies ? verdict{vram::sim_mistake::pageable_access} : verdict{};
+            if (device && !copies) { return vram::sim_mistake::pageable_access; }
+            tracked_ = tracked_ || node;
+            // A copy outside a graph has read pageable memory when the call returns.
+            bool const staged = copies && !node && u.how == vram::sim_access::read;
+            if (!tracked_ || staged) { return {}; }
+            return b.known.access(known, op, u.first, u.first + u.bytes / cell, u.how);
         }
         if (!b.live) { return vram::sim_mistake::use_after_free; }
         if (u.first * cell + u.bytes > bytes) { return vram::sim_mistake::out_of_bounds; }
@@ -534,9 +540,8 @@ private:
         stream&           s  = streams_[at];
         use               u  = a_use(step.b,
                                      [](block const& b) { return b.of == kind::pinned || b.of == kind::managed; });
-        // An access to pageable memory would be recorded from now on.
-        if (blocks_[latest_.at(blocks_[u.block].at)].of == kind::pageable) { return; }
-        u.how = read_or_write(step.c);
+        tracked_ = tracked_ || blocks_[latest_.at(blocks_[u.block].at)].of == kind::pageable;
+        u.how    = read_or_write(step.c);
         begin(me, at);
         std::size_t const   op       = operations_.add(s.known);
         verdict const       expected = access(s.known, op, u, {}, false);
@@ -744,7 +749,6 @@ private:
                 break;
             case 4: {
                 route const r = a_route(numbers);
-                if (blocks_[r.from.block].of == kind::pageable || r.host_end) { break; }
                 say(0, "  copy on " + title(s) + title({r.from, r.to}));
                 vram::sim_copy(s.view, const_cast<void*>(range_of(r.to).data),
                                range_of(r.from).data, r.to.bytes);
@@ -806,7 +810,7 @@ private:
                 expected |= blocks_[*n.frees].known.release(known[i]);
                 blocks_[*n.frees].live = false;
             }
-            for (use const& u : n.uses) { expected |= access(known[i], op, u, 0, n.copy); }
+            for (use const& u : n.uses) { expected |= access(known[i], op, u, 0, n.copy, true); }
         }
         for (past const& each : known) { s.known |= each; }
         g.known_last = s.known;
@@ -923,9 +927,12 @@ private:
     std::vector<graph>                     graphs_;
     std::vector<vram::sim_async_resource>  async_;
     std::array<std::byte, bytes + cell>    pageable_{}; ///< a use may exceed `bytes` by a cell
-    std::array<char, 2>                    tokens_{};
-    std::array<past, 2>                    known_tokens_;
-    std::vector<past>                      known_orphans_, known_blocking_orphans_;
+    /// True after the first access to pageable memory by a host function or by a graph: from then
+    /// on, such accesses have an order.
+    bool                tracked_ = false;
+    std::array<char, 2> tokens_{};
+    std::array<past, 2> known_tokens_;
+    std::vector<past>   known_orphans_, known_blocking_orphans_;
 
     std::vector<std::optional<vram::sim_thread>> threads_;
     std::array<bool, order_program::threads>     started_{};
