@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of PyTorch's tensors from a stack of vram: the C functions that vram_torch.py, beside
-// this file, compiles and passes to torch.cuda.memory.CUDAPluggableAllocator.
+// this file, compiles and passes to torch.cuda.memory.CUDAPluggableAllocator. cupy_vram.py and
+// numba_vram.py call them, too.
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/history/history.hpp>
@@ -154,6 +155,43 @@ void vram_torch_reset() {
 
 // The functions below are for Python. They return the text of an error, or null.
 
+/// Stores a block of the legacy default stream, for Numba, which passes no stream. If the device has
+/// no memory, stores 1 in `no_memory`, and the text is that of `explain`.
+///
+/// Numba's streams may still use freed memory at this address. The event is work of the legacy
+/// default stream, so it waits for their present work, and their later work waits for the event.
+char const* vram_torch_allocate_default(std::int64_t bytes, int device, void** block,
+                                        int* no_memory) {
+    auto const        size = static_cast<std::size_t>(bytes);
+    cuda_device const on{device};
+    return error_of([&] {
+        try {
+            cuda_event now{on};
+            *block = counted(device, size, memory().allocate(on, cudaStreamLegacy, size));
+            cuda_device_guard const guard{on};
+            now.record(cudaStreamLegacy);
+        } catch (out_of_memory const& e) {
+            *no_memory = 1;
+            throw std::runtime_error{refused(device, e)};
+        } catch (...) {
+            vram_torch_free(*block, bytes, device, cudaStreamLegacy);
+            throw;
+        }
+    });
+}
+/// Frees such a block.
+void vram_torch_free_default(void* p, std::int64_t bytes, int device) {
+    vram_torch_free(p, bytes, device, cudaStreamLegacy);
+}
+/// Stores the free and the total bytes of a device. Unused memory of its stack is free.
+char const* vram_torch_memory_info(int device, std::uint64_t* figures) {
+    return error_of([&] {
+        memory_usage const now  = stack_of(device).usage();
+        memory_info const  info = cuda_memory_info(cuda_device{device});
+        figures[0]              = info.free + (now.reserved - now.live);
+        figures[1]              = info.total;
+    });
+}
 /// Stores the number of bytes that were returned to the devices.
 char const* vram_torch_trim(std::uint64_t* bytes) {
     return error_of([&] { *bytes = memory().trim(); });

@@ -12,7 +12,7 @@ import ctypes
 
 import cupy
 
-from build_allocator import SOURCE, build
+from vram_allocator import SOURCE, build
 
 _library = None
 # [functions]

@@ -19,10 +19,7 @@ import tempfile
 
 import torch
 
-try:
-    from .build_allocator import HERE, INCLUDE, SOURCE, build
-except ImportError:  # in place, not the installed package
-    from build_allocator import HERE, INCLUDE, SOURCE, build
+from vram_allocator import HERE, INCLUDE, SOURCE, build
 
 SIZES = ("allocated_bytes", "active_bytes", "requested_bytes")  # kinds of torch.cuda.memory_stats; vram has one number for all
 UNKNOWN = ("inactive_split_bytes", "segment", "inactive_split", "oversize_allocations", "oversize_segments")

@@ -345,6 +345,33 @@ TEST_CASE("torch: a recorded default stream is that of the device that was curre
     CHECK(node.reports().empty());
 }
 
+/// Blocks of the default stream, used by two blocking streams one after the other. Returns true if
+/// the simulated device reports no race.
+bool blocking_streams_are_safe(bool event) {
+    sim_node node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    {
+        sim_stream const first{sim_device{0}, {.blocking = true}},
+            second{sim_device{0}, {.blocking = true}};
+        sim_device const      d  = sim_device::current();
+        sim_stream_view const on = sim_stream_view::legacy(d);
+        allocator             memory{make_stack};
+        for (auto const* s : {&first, &second}) {
+            void* const block = memory.allocate(d, on, bytes);
+            if (event) { sim_event{d}.record(on); }
+            sim_launch(*s,
+                       {.name = "write", .writes = {{block, bytes}}, .duration = sim_time{90'000}});
+            memory.deallocate(d, on, block, bytes);
+        }
+        d.synchronize();
+    }
+    return node.reports().empty();
+}
+
+TEST_CASE("torch: an event behind each allocation of the default stream orders blocking streams") {
+    CHECK(blocking_streams_are_safe(true)); // what allocator.cpp does for Numba
+    CHECK_FALSE(blocking_streams_are_safe(false));
+}
+
 TEST_CASE("torch: a kept block that cannot be freed is reported, and the others are freed") {
     doubles::mishaps const told;
     sim_node               node{{.on_report = sim_on_report::collect}};

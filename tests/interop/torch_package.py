@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The package of examples/torch, without PyTorch and without a GPU: it is installed with pip, its allocator is compiled and
-linked with the double of the CUDA runtime, and a stand-in for PyTorch calls it. torch_package.py COMPILER CUDA-INCLUDE
+linked with the double of the CUDA runtime, and stand-ins for PyTorch, CuPy and Numba call it. If the real Numba can be imported, its
+classes call it, too. torch_package.py COMPILER CUDA-INCLUDE
 
-What needs PyTorch itself, the exceptions and the training, is examples/torch/train.py on a GPU.
+What needs PyTorch itself, the exceptions and the training, is examples/torch/train.py on a GPU; what needs Numba's arrays and
+kernels is examples/torch/use_numba.py.
 """
 import os
 import pathlib
@@ -71,6 +73,44 @@ class PythonFunctionAllocator:
 def set_allocator(function):
     global current
     current = function.__self__
+""",
+}
+STAND_IN_NUMBA = {
+    "numba/__init__.py": "",
+    "numba/cuda/__init__.py": """
+import collections, weakref
+from .cudadrv import driver
+MemoryInfo = collections.namedtuple("MemoryInfo", "free,total")
+class HostOnlyCUDAMemoryManager:
+    def __init__(self, *arguments, context, **named):
+        self.context, self.flushed = context, 0
+    def _attempt_allocation(self, allocator):
+        try:
+            return allocator()
+        except driver.CudaAPIError as e:
+            if e.code != 2:
+                raise
+            self.flushed += 1
+            return allocator()
+    def reset(self): self.flushed += 1
+class GetIpcHandleMixin:
+    def get_ipc_handle(self, memory): return driver.driver.cuIpcGetMemHandle(memory)
+class MemoryPointer:
+    def __init__(self, context, pointer, size, owner=None, finalizer=None):
+        self.context, self.device_pointer_value, self.size = context, pointer.value, size
+        self._finalizer = weakref.finalize(self, finalizer)
+def set_memory_manager(plugin):
+    global chosen
+    assert plugin(context=None).interface_version == 1
+    chosen = plugin
+""",
+    "numba/cuda/cudadrv/__init__.py": "",
+    "numba/cuda/cudadrv/driver.py": """
+class CudaAPIError(Exception):
+    def __init__(self, code, msg):
+        self.code, self.msg = code, msg
+        super().__init__(code, msg)
+class driver: pass
 """,
 }
 USE = """
@@ -173,6 +213,114 @@ free(p, 0)
 free(0, 0)
 assert cupy_vram.usage()["live"] == 0 and not cupy_vram._blocks
 """
+USE_NUMBA = """
+import ctypes, gc, os, weakref
+from numba import cuda
+from numba.cuda.cudadrv import driver
+import numba_vram
+import vram_allocator
+assert str(numba_vram.build.__code__.co_filename).startswith(str(vram_allocator.HERE)), "the installed module"
+runtime = ctypes.CDLL(os.environ["STAND_IN_CUDA"] + "/lib64/libcudart.so")
+class Device:
+    id = 0
+    def get_device_identity(self): return {}
+class Context:
+    device = Device()
+numba_vram.install()
+assert numba_vram._numba_memory_manager is numba_vram.vram_manager
+context = Context()
+manager = context.memory_manager = numba_vram.vram_manager(context=context)
+manager.reset()  # Numba may call it before the first use
+manager.initialize()
+assert numba_vram.usage() == {"live": 0, "reserved": 0}
+before = manager.get_memory_info()
+a = manager.memalloc(1 << 20)
+assert isinstance(a, cuda.MemoryPointer) and a.size == 1 << 20 and a.context is context
+address, reserved = a.device_pointer_value, numba_vram.usage()["reserved"]
+assert address and numba_vram.usage()["live"] == 1 << 20 and reserved >= 1 << 20
+assert manager.get_memory_info() == (before.total - (1 << 20), before.total), "unused memory of the pool is free"
+for _ in range(100):  # the memory is allocated again at once
+    del a
+    assert numba_vram.usage()["live"] == 0
+    a = manager.memalloc(1 << 20)
+    assert a.device_pointer_value == address and numba_vram.usage()["reserved"] == reserved
+
+# The next owner of a block waits on the device for the streams that still use it.
+first, second = ctypes.c_void_p(), ctypes.c_void_p()
+for stream in (first, second):  # blocking, as Numba's streams
+    assert runtime.cudaStreamCreateWithFlags(ctypes.byref(stream), 0) == 0
+big = manager.memalloc(1 << 26)
+at = big.device_pointer_value
+assert runtime.cudaMemsetAsync(ctypes.c_void_p(at), 0, ctypes.c_size_t(1 << 26), first) == 0
+assert runtime.cudaStreamQuery(first) == 600, "cudaErrorNotReady"
+del big
+assert runtime.cudaStreamQuery(first) == 600, "the host does not wait for a free"
+big = manager.memalloc(1 << 26)
+assert big.device_pointer_value == at and runtime.cudaStreamQuery(first) == 600
+later = ctypes.c_void_p()
+assert runtime.cudaEventCreateWithFlags(ctypes.byref(later), 2) == 0 and runtime.cudaEventRecord(later, second) == 0
+assert runtime.cudaEventSynchronize(later) == 0 and runtime.cudaStreamQuery(first) == 0, "later work follows that of other streams"
+del big
+
+# A refusal is tried again after Numba's pending frees, and is an exception of both kinds.
+attempts, attempt = [], manager._attempt_allocation
+manager._attempt_allocation = lambda allocator: attempt(lambda: attempts.append(0) or allocator())
+for kind in (driver.CudaAPIError, MemoryError):
+    try:
+        manager.memalloc(1 << 50)
+        raise SystemExit("a petabyte is not refused")
+    except kind as e:
+        assert e.code == 2 and "1 PiB" in str(e).replace(".00", ""), str(e)
+assert len(attempts) == 4
+del manager._attempt_allocation, attempt
+lost = Context()
+lost.device = Device()
+lost.device.id = 50
+for call in (lambda m: m.memalloc(4096), lambda m: m.get_memory_info()):
+    try:
+        call(numba_vram.vram_manager(context=lost))
+        raise SystemExit("there is no such device")
+    except RuntimeError as e:
+        assert str(e) and not isinstance(e, MemoryError)
+
+# IPC: Numba's own handle with the offset, or a clear error.
+class no_handles:
+    def __getattr__(self, name):
+        def call(*arguments): raise driver.CudaAPIError(1, name)
+        return call
+known, driver.driver = driver.driver, no_handles()
+try:
+    manager.get_ipc_handle(a)
+    raise SystemExit("there is a handle")
+except NotImplementedError as e:
+    assert "IPC" in str(e)
+driver.driver = known
+
+manager.reset()  # frees the blocks of live arrays, too
+assert numba_vram.usage() == {"live": 0, "reserved": 0}
+b = manager.memalloc(1 << 20)
+del a
+gc.collect()
+assert numba_vram.usage()["live"] == 1 << 20, "the array from before the reset frees nothing"
+held = weakref.ref(context)
+del context, manager
+gc.collect()
+assert held() is not None, "an array keeps its context"
+numba_vram.install(pytorch=True)  # another stack
+del b
+gc.collect()
+assert held() is None and numba_vram.usage()["live"] == 0
+numba_vram.install()
+assert numba_vram.usage()["live"] == 0, "a block is freed by the library that allocated it"
+last = numba_vram.vram_manager(context=Context()).memalloc(1 << 20)  # freed at the end of the process
+"""
+USE_BOTH = """
+import numba_vram, torch, vram_torch
+vram_torch.install()
+numba_vram.install(pytorch=True)
+block = torch.cuda.memory.current.malloc(4096, 0, None)
+assert block and numba_vram.usage()["live"] == vram_torch.usage()["live"] == 4096
+"""
 
 
 def run(*command, **how):
@@ -187,7 +335,7 @@ def main():
     compiler, cuda_include = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
-        for name, content in STAND_IN.items():
+        for name, content in (STAND_IN | {f"stand-in/{n}": c for n, c in STAND_IN_NUMBA.items()}).items():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             (scratch / name).write_text(content)
         made = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", scratch,
@@ -207,11 +355,23 @@ def main():
             *sorted((ROOT / "tests/doubles/cudart").glob("*.cpp")), "-o", scratch / "cuda/lib64/libcudart.so")
         environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler, "CXXFLAGS": "-O0",
                                     "VRAM_TORCH_BUILD": str(scratch / "built")}
+        plain = environment | {"CUDA_HOME": str(scratch / "cuda")}  # without PyTorch
         for how in ("plain", "record"):
             run(sys.executable, "-c", USE, how, env=environment)
-        run(sys.executable, "-B", "-c", USE_CUPY, ROOT / "examples/torch", env=environment | {"CUDA_HOME": str(scratch / "cuda")})
-        assert len(list((scratch / "built").glob("*.so"))) == 3
-    print("tally: 4 passed, 0 failed, 0 skipped")
+        with_stand_in = {"PYTHONPATH": f"{folder}:{folder}/stand-in"}  # -S: without numba-cuda's hooks of imports
+        run(sys.executable, "-S", "-c", USE_NUMBA, env=plain | with_stand_in)
+        run(sys.executable, "-S", "-c", USE_BOTH, env=environment | with_stand_in)
+        numba = subprocess.run([sys.executable, "-c", "import numba.cuda as c; c.HostOnlyCUDAMemoryManager"], capture_output=True,
+                               text=True)
+        if numba.returncode == 0:
+            # Numba loads the real runtime, too, with global symbols: those of the double must come first.
+            run(sys.executable, "-c", USE_NUMBA, env=plain | {"LD_PRELOAD": str(scratch / "cuda/lib64/libcudart.so")})
+        else:
+            print("the real Numba is left out: " + (numba.stderr.strip().splitlines() or ["it cannot be imported"])[-1])
+        run(sys.executable, "-B", "-c", USE_CUPY, ROOT / "examples/torch", env=plain)
+        assert len(list((scratch / "built").glob("*.so"))) == 4
+    left_out = int(numba.returncode != 0)
+    print(f"tally: {7 - left_out} passed, 0 failed, {left_out} skipped")
 
 
 main()

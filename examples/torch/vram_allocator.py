@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles allocator.cpp, beside this file, for vram_torch.py and cupy_vram.py."""
+"""Compiles allocator.cpp, beside this file, for vram_torch.py, cupy_vram.py and numba_vram.py."""
 import hashlib
 import os
 import pathlib
