@@ -270,9 +270,11 @@ private:
     }
     [[gnu::noinline]] void send(memory_event_kind kind, void* memory, std::size_t bytes,
                                 stream const* on_stream, call_site at) const noexcept {
-        memory_event<stream> e{kind, name_, identity_,   memory,      bytes,
-                               {},   at,    any_stream_, until_reset_};
-        if (on_stream != nullptr) { e.stream.emplace(*on_stream); }
+        using maybe = decltype(memory_event<stream>::stream);
+        memory_event<stream> const e{
+            kind,   name_,       identity_,
+            memory, bytes,       on_stream != nullptr ? maybe{*on_stream} : maybe{},
+            at,     any_stream_, until_reset_};
         if constexpr (observed_resource<R>) {
             program_call<platform> const program;
             upstream_.observer().observe(e);
