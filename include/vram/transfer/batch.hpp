@@ -17,9 +17,8 @@
 
 namespace vram {
 
-/// One batch of a loader in device memory. The loop's stream already waits for the copy, so work
-/// enqueued on this stream may use the memory. After the batch is destroyed or released, the loader
-/// may overwrite the memory once the work enqueued before on the loop's stream is complete.
+/// One batch of a loader in device memory. The loop's stream already waits for the copy: work
+/// enqueued on this stream may use the memory until the batch is released or destroyed.
 ///
 ///     for (auto& b : batches) {
 ///         auto const x = b.span<float>();
@@ -27,15 +26,11 @@ namespace vram {
 ///         if (b.index() == 2) { kept = std::move(b); } // the loader goes on with its other slots
 ///     }
 ///
-/// Failure   `span<Element>` throws `loader_error{wrong_alignment}` if the bytes of the batch are
-///           not a multiple of the element's size. `record_stream` throws errors of the platform
-///           and `std::bad_alloc`.
-/// Threads   One thread at a time. Any thread may release a batch, even after the loader's end.
-/// Streams   `record_stream` adds a stream that uses the batch. The loader overwrites the memory
-///           only after the work enqueued before the release on the loop's stream and on each added
-///           stream.
-/// Cost      A release records one event on each stream that uses the batch, and one more with
-///           `loader_options::timing`.
+/// Failure   `span<Element>` throws `loader_error`; `record_stream` throws errors of the platform.
+/// Threads   One thread at a time; any thread may release a batch, even after the loader's end.
+/// Streams   The loader overwrites the memory after the work enqueued before the release on the
+///           loop's stream and on added streams.
+/// Cost      A release records one event on each stream that uses the batch.
 template <class Platform>
 class batch {
 public:
@@ -60,15 +55,10 @@ public:
     /// shorter than `batch_bytes`.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
     /// Returns the number of the batch in the order of the requests to the source, from 0 in each
-    /// pass; 0 after a release. The loop gets the batches in this order if
-    /// `loader_options::ordered` is true. A number is missing if `last_batch::drop` discards a
-    /// batch that the source has filled.
+    /// pass; 0 after a release.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// Returns the index of this batch in the source: the index that the loader passed to the
-    /// source, if the source takes one; 0 after a release. This index differs from `index()` if the
-    /// order is shuffled, if several loaders share the source (`loader_options::shards`), or if
-    /// batches before this one were left out because they are known to be short
-    /// (`last_batch::drop`).
+    /// Returns the index that the loader passed to the source for this batch; 0 after a release.
+    /// Differs from `index()`, for example in shuffled order.
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
@@ -86,8 +76,8 @@ public:
     /// from. Every batch has at least one byte.
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
-    /// Returns the device memory of the batch as elements; empty after a release. Throws
-    /// `loader_error` if the bytes are not a multiple of the element's size.
+    /// Returns the device memory of the batch as elements. Throws `loader_error` if the bytes are
+    /// not a multiple of the element's size.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(call_site at = call_site::current()) const {
@@ -99,17 +89,15 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Adds a stream `s` that uses the batch. Later work on `s` waits for the copy of the batch,
-    /// and the loader overwrites the memory only after the work enqueued on `s` before the release.
-    /// Does nothing after a release.
+    /// Adds a stream that uses the batch: `s` waits for the copy, and the loader overwrites the
+    /// memory only after the work on `s`.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
-    /// Releases the batch, which is then empty. The loader may overwrite the memory once the work
-    /// enqueued so far on the loop's stream (on `s` instead, if given) and on the streams added by
-    /// `record_stream` is complete.
+    /// Releases the batch. The loader may overwrite the memory after the work enqueued so far on
+    /// the loop's stream (or `s`) and added streams.
     void release() noexcept { release(stream_, call_site{}); }
     void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }

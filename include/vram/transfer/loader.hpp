@@ -35,26 +35,16 @@ namespace vram {
 ///     }
 ///
 /// A source writes into pinned memory (`filling_source`), enqueues its own copies
-/// (`enqueueing_source`), or is a range of spans or vectors that the loader copies into pinned
-/// memory. Batches come in the source's order, unless the options say otherwise. The constructor
-/// allocates all memory; no step of the loop allocates. `++` releases the current batch and does
-/// not wait for the next one: the loop waits when it dereferences or compares the iterator.
+/// (`enqueueing_source`), or is a range of spans or vectors. Moving a loader invalidates its
+/// iterators.
 ///
-/// Failure   If the source or a copy fails, the exception is thrown at the batch that failed, after
-///           all batches before it. The range has then ended. An exception of the source is the
-///           `cause()` of a `loader_error` that names the batch. An error of the platform keeps its
-///           type and names the batch in its text. Mistakes of the loop itself throw
-///           `loader_error`. The constructor throws an exception of the resources, `over_limit` if
-///           the budget is too small, or `loader_error` if the options need a function that the
-///           source lacks. It then leaks nothing.
-/// Threads   The source runs on the threads of the producers, or with `depth` 0 on that of the
-///           loop. The loop runs on one thread of the caller. A batch may be released on any
-///           thread. The destructor joins the producers.
-/// Streams   The consumer's stream waits for the copy of each batch. The copy stream waits for the
-///           last use of a device block before it overwrites the block. No host thread waits for
-///           either. Moving a loader invalidates its iterators.
-/// Cost      A step of the loop usually takes a lock twice, records one event, and enqueues at most
-///           one wait of a stream.
+/// Failure   An exception of the source or of a copy is thrown at the batch that failed, after all
+///           batches before it.
+/// Threads   The source runs on the producers' threads, or with `depth` 0 on the loop's thread; a
+///           batch may be released on any thread.
+/// Streams   The consumer's stream waits for the copy of each batch; no host thread waits for the
+///           copy.
+/// Cost      The constructor allocates the memory of all batches; no step of the loop allocates.
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
 class loader {
@@ -70,17 +60,16 @@ public:
     using stream   = typename Platform::stream;
     using batch    = vram::batch<Platform>;
 
-    /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
-    /// the device of the loop's stream `consumer`. Starts the threads that fill batches, unless
-    /// `loader_options::depth` is 0.
+    /// Allocates the blocks by default-constructed `Device` and `Pinned` resources on the device of
+    /// the loop's stream `consumer`. Starts the threads that fill batches.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : loader{std::move(source),      consumer, make<Device>(consumer),
                  make<Pinned>(consumer), options,  at} {}
 
-    /// Allocates the loader's blocks from the resources `device` and `pinned`, which the loader
-    /// then owns. To share a resource, pass a handle such as `shared` or `resource_ref`.
+    /// Allocates the blocks from the resources `device` and `pinned`, which the loader then owns.
+    /// To share one, pass a handle such as `shared`.
     loader(Source source, stream consumer, Device device, Pinned pinned,
            loader_options options = {}, call_site at = call_site::current())
         : core_{make_core(at, std::move(source), consumer, std::move(device), std::move(pinned),
@@ -88,9 +77,8 @@ public:
           consumer_{consumer},
           at_{at} {}
 
-    /// Allocates the loader's blocks from a default-constructed `Device` and `Pinned` resource on
-    /// the device of `consumer`. Enqueues the copies on the caller's stream `copies`, which must be
-    /// non-blocking (cudaStreamNonBlocking), and must outlive the loader and its batches.
+    /// Enqueues the copies on the caller's stream `copies`, which must be non-blocking
+    /// (cudaStreamNonBlocking) and must outlive the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {},
            call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
@@ -115,8 +103,8 @@ public:
 
     class iterator;
 
-    /// Returns an iterator at the next batch. The range can be read once: a second call throws
-    /// `loader_error{already_begun}`, unless `restart` was called in between.
+    /// Returns an iterator at the next batch. A second call throws `loader_error{already_begun}`,
+    /// unless `restart` was called in between.
     [[nodiscard]] iterator begin(call_site at = call_site::current()) {
         if (std::exchange(begun_, true)) {
             throw loader_error{loader_error{loader_error::reason::already_begun}.from(at)};
@@ -127,21 +115,16 @@ public:
     /// Returns the sentinel that an iterator equals after the last batch.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// Ends the loop and releases its current batch: no further batch is produced. Batches that the
-    /// program has moved out of the loop stay valid. Must be called on the thread that runs the
-    /// loop.
+    /// Ends the loop and releases the current batch; batches moved out of the loop stay valid. Must
+    /// be called on the loop's thread.
     void stop() noexcept {
         core_->request_stop();
         current_.release(consumer_, at_);
         state_ = state::ended;
     }
 
-    /// Lets a loop read all batches again, after a loop has ended or after `stop`. If batches are
-    /// shuffled, each pass over the source (epoch) has a new order. Throws
-    /// `loader_error{not_ended}` if the loop has not ended and `stop` was not called. Throws
-    /// `loader_error{all_held}` if the source must enqueue its last batch to learn if it is short
-    /// (`last_batch::drop` with several `shards`), but the program holds all device blocks. A call
-    /// that threw can be repeated.
+    /// Lets a loop read all batches again, after a loop has ended or after `stop`; throws
+    /// `loader_error` otherwise. A failed call can be repeated.
     void restart(call_site at = call_site::current())
         requires detail::restartable_source<Source>
     {
@@ -151,23 +134,19 @@ public:
         begun_ = false;
     }
 
-    /// Returns the number of batches of the current pass over the source. The result is empty if
-    /// the loader learns the number only at the end of the pass: if the source has no `size()`, or
-    /// if `last_batch::drop` may leave out batches and the source has no `batch_bytes(index)`. In
-    /// this second case the number is known if several loaders share the source
-    /// (`loader_options::shards`), because the loaders test at the beginning of a pass if the last
-    /// batch is short.
+    /// Returns the number of batches of the current pass over the source, or nothing if the number
+    /// is known only at the end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Returns counters and times of this loader since its construction, such as the time for which
-    /// the loop waited. Must be called on the thread that runs the loop.
+    /// Returns counters and times of this loader since its construction. Must be called on the
+    /// thread that runs the loop.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    /// The state of the iterator: its batch is not yet taken from the loader (`asking`) or taken
-    /// (`there`), or there is no further batch (`ended`).
+    /// State of the iterator: the batch is not yet taken from the loader (`asking`), is taken
+    /// (`there`), or does not exist (`ended`).
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.
@@ -211,8 +190,8 @@ private:
     call_site at_;
 };
 
-/// The iterator of a loader. The loop's thread waits for the batch at the iterator when the
-/// iterator is first dereferenced or compared, or when it is incremented before either.
+/// The iterator of a loader. The first dereference, comparison or increment waits for the batch at
+/// the iterator.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:
@@ -224,16 +203,16 @@ public:
     iterator(iterator&&)            = default;
     iterator& operator=(iterator&&) = default;
 
-    /// Returns the batch at the iterator. At the first access, waits for the batch, and throws the
-    /// exception if the source or a copy failed at that batch.
+    /// Returns the batch at the iterator. The first access waits for the batch, and throws the
+    /// exception if the batch failed.
     [[nodiscard]] batch& operator*() const {
         of_->fetch();
         return of_->current_;
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
-    /// Releases the batch at the iterator and advances to the next one, without a wait for the next
-    /// one. Waits for the batch at the iterator if the loop has not accessed it.
+    /// Releases the batch at the iterator and advances, without a wait for the next batch. Waits
+    /// for a batch that was not accessed.
     iterator& operator++() {
         // A batch that the loop has not accessed is taken now, so that `++` skips it.
         of_->fetch();
@@ -257,10 +236,8 @@ private:
 };
 
 namespace detail {
-/// The type in which a loader stores its source. The loader refers to an lvalue range, copies a
-/// view, and moves an rvalue range. It copies or moves a callable. If a callable is an lvalue that
-/// cannot be copied, the type is a reference: a `static_assert` of `loader` then fails with a
-/// message.
+/// The type in which a loader stores its source: by reference for an lvalue range that is no view,
+/// otherwise by value.
 template <class Source>
 struct kept_source {
     using type = kept_by_value<Source>;

@@ -16,11 +16,8 @@
 
 namespace vram {
 
-/// Thrown by a loader or unloader, with a reason and the numbers of the batch.
-///
-/// After `all_held`, `capturing` and `timed_out` no batch is lost: if the caller removes the cause
-/// and uses the iterator again, or calls `unloader::next` again, the loop goes on with the next
-/// batch or result.
+/// Thrown by a loader or unloader, with a reason and the numbers of the batch. After `all_held`,
+/// `capturing` and `timed_out`, no batch is lost: the program can remove the cause and try again.
 ///
 ///     catch (loader_error const& e) {
 ///         e.index(), e.source_index();    // number of the batch, and index given to the source
@@ -49,9 +46,8 @@ public:
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
         /// The source returned 0 bytes for one of the `limit` batches of its `size()`.
         ends_early,
-        /// `last_batch::drop` cannot leave out a batch with `bytes` bytes, fewer than the `limit`
-        /// of a full batch: several loaders share the source and must leave out the same batches,
-        /// or the source's `batch_bytes(index)` returned at least `limit`.
+        /// `last_batch::drop` cannot leave out a batch of `bytes` bytes, fewer than the `limit` of
+        /// a full batch.
         short_batch,
     };
 
@@ -79,8 +75,8 @@ public:
         return e;
     }
 
-    /// Sets the numbers of the batch: `index` in the order of the requests to the source, and
-    /// `source_index`, the index passed to the source. Returns this error.
+    /// Sets the number of the batch in the order of the requests, and the index that was passed to
+    /// the source. Returns this error.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;
@@ -100,19 +96,17 @@ public:
     /// passed none. `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number, from 0, of the batch or result that failed. If the loop could not
-    /// receive a batch, or the program could not obtain memory for a result, this is the number of
-    /// the next one: as many were received, or sent, before. 0 if the reason concerns no batch.
+    /// Returns the number, from 0, of the batch or result that failed or could not be delivered; 0
+    /// if the reason concerns no batch.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
     /// is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
-    /// Returns the bytes of the batch or result for `too_large`, `wrong_alignment` and
-    /// `short_batch`; the number of device blocks that the program holds for `all_held`; else 0.
+    /// Returns the bytes of the batch or result, or for `all_held` the number of device blocks that
+    /// the program holds; else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the number that the reason calls `limit`: the bytes of a block (`too_large`), of an
-    /// element (`wrong_alignment`) or of a full batch (`short_batch`), the source's `size()`
-    /// (`ends_early`), or the number of device blocks (`all_held`); else 0.
+    /// Returns the limit that the reason names, such as the bytes of a block (`too_large`); 0 if
+    /// the reason names none.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0 if it returned none.
     [[nodiscard]] long long returned() const noexcept { return returned_; }

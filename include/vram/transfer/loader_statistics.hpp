@@ -31,17 +31,17 @@ struct loader_statistics {
     /// Time that producers waited because no block was free to be filled, summed over all
     /// producers.
     std::uint64_t slot_ns = 0;
-    /// Host time that producers waited for the events of copies of which neither a callback nor a
-    /// completion flag reports the end (see `loader_options::call_back`).
+    /// Host time that producers waited for the events of copies whose end nothing reports (see
+    /// `loader_options::call_back`).
     std::uint64_t pinned_ns = 0;
-    /// Time that the loop waited for a batch that was not ready, including the time to enqueue the
-    /// copy of the batch, or, if `loader_options::depth` is 0, to fill the batch.
+    /// Time that the loop waited for batches that were not ready, including time in which the
+    /// loop's thread itself copied or filled.
     std::uint64_t stall_ns = 0;
-    /// Time from the first fill of a pass over the source until the loop last received a batch of
-    /// this pass, or its end; summed over the passes.
+    /// Time from the first fill of a pass over the source until the loop's last batch or the end,
+    /// summed over the passes.
     std::uint64_t wall_ns = 0;
-    /// Number of waits that are counted in `pinned_ns`: a producer (a thread that fills batches)
-    /// waited on the host for the event of a copy.
+    /// Number of waits that are counted in `pinned_ns`: a producer waited on the host for the event
+    /// of a copy.
     std::uint64_t host_waits = 0;
     /// Number of blocks of memory that the constructor allocated.
     std::uint64_t allocations = 0;
@@ -53,15 +53,13 @@ struct loader_statistics {
     /// The stages of a loop that can limit its speed: filling, copying, and using the batches.
     enum class bound { producer, transfer, compute };
 
-    /// Returns the total time in nanoseconds of the slowest stage: filling (`fill_ns`, divided by
-    /// the producers), copying (`copy_ns`) or using the batches (`use_ns`). Without
-    /// `loader_options::timing` the last two are 0.
+    /// Returns the total nanoseconds of the slowest stage: filling, copying, or using the batches.
+    /// Without `loader_options::timing`, only filling is known.
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
         return detail::larger_of(fill_ns / producers, detail::larger_of(copy_ns, use_ns));
     }
-    /// Returns `slowest_ns()`, the time of the slowest stage, divided by the total time `wall_ns`,
-    /// at most 1. The result is 1 if all other work overlaps with that stage. Needs
-    /// `loader_options::timing`.
+    /// Returns `slowest_ns()` divided by `wall_ns`, at most 1: the result is 1 if all other work
+    /// overlaps with the slowest stage.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
                             : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
@@ -73,9 +71,8 @@ struct loader_statistics {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }
 
-    /// Returns the stage that limits the loop. It is the slower one of filling and copying, if that
-    /// stage takes at least four fifths of the total time, and no less than the use of the batches.
-    /// Otherwise it is the use (`compute`).
+    /// Returns the slower of filling and copying, if it takes four fifths of the total time and no
+    /// less than the use; else `compute`.
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
         std::uint64_t const most = detail::larger_of(fill, copy_ns);

@@ -10,17 +10,15 @@
 
 namespace vram {
 
-/// The number of a loader's blocks in each state, and the number of waiting producers. If a loader
-/// stalls, they show the cause: if most blocks are `filling`, the source is slow; if they are
-/// `filled` and `held`, the loop does not release its batches; if they are `copying`, the device is
+/// The number of a loader's blocks in each state. If most blocks are `filling`, the source is slow;
+/// if they are `held`, the loop does not release its batches; if they are `copying`, the device is
 /// slow.
 struct slot_states {
     /// Number of pinned blocks that are free.
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< number of pinned blocks that the source is writing
-    /// Number of filled pinned blocks whose copy is not enqueued yet, usually because no device
-    /// block is free, or because an earlier batch is not filled yet (with
-    /// `loader_options::ordered`).
+    /// Number of filled pinned blocks whose copy is not enqueued yet, for example because no device
+    /// block is free.
     std::size_t filled = 0;
     /// Number of pinned blocks with a copy that is not known to be complete.
     std::size_t copying = 0;

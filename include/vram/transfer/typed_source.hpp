@@ -16,19 +16,16 @@
 
 namespace vram {
 
-/// A loader's source made of a callable that receives a span of elements and returns the number of
-/// elements that it wrote. 0 means that there is no further batch, and a negative number that the
-/// callable failed. If it returns a `bool`, true means that it wrote the whole span. The callable
-/// may also take the index, or the index and the stop token.
+/// A loader's source made of a callable that writes a span of elements and returns their number: 0
+/// means no further batch, a negative number a failure. A `bool` result true means the whole span.
+/// The callable may also take the index of the batch.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   Throws the exceptions of the callable. If the callable returns a negative number, or
-///           more elements than the span has, the loader throws as with any source.
+/// Failure   Throws the exceptions of the callable.
 /// Threads   The rules are those of the callable.
-/// Cost      None.
 template <class Element, class Fill>
     requires std::is_trivially_copyable_v<Element>
 class typed_source {
@@ -58,8 +55,8 @@ private:
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }
-    /// Converts a number of elements to bytes. If the result would overflow, returns the largest
-    /// number, which the loader refuses. A negative number is unchanged.
+    /// Converts a number of elements to bytes, at most the largest number. A negative number is
+    /// unchanged.
     template <class Count>
     static constexpr auto bytes(Count count) noexcept {
         static_assert(
@@ -82,8 +79,8 @@ private:
     Fill fill_;
 };
 
-/// Returns a loader's source that calls `fill` to write batches as elements of the type `Element`,
-/// for example `typed<float>(fill)`. See `typed_source` for the parameters and results of `fill`.
+/// Returns a loader's source that calls `fill` to write batches as elements, for example
+/// `typed<float>(fill)`. See `typed_source`.
 template <class Element, class Fill>
 [[nodiscard]] typed_source<Element, Fill> typed(Fill fill) {
     return typed_source<Element, Fill>{std::move(fill)};

@@ -23,13 +23,14 @@
 namespace vram {
 
 /// A function that receives the results of an unloader: `sink(bytes, index)`. `bytes` is host
-/// memory (pinned, unless pinning failed) that is valid until the function returns, and `index` the
-/// number of the result, from 0. The function returns nothing, and throws if it fails.
+/// memory, valid until the function returns; `index` counts the results from 0. The function throws
+/// if it fails.
 template <class F>
 concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t>;
 
 /// The reverse of a loader: copies results from the device to the host on a separate stream, and
-/// passes them in order to `sink` on a separate thread.
+/// passes them in order to `sink` on a separate thread. The destructor waits until the sink has
+/// received all results or has failed.
 ///
 ///     unloader out{[&](std::span<std::byte const> r, std::size_t) { file.write(r); }, stream};
 ///     for (auto& batch : loader) {
@@ -41,17 +42,10 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///     out.finish();                                      // the sink has received all results
 ///
 /// Failure   An exception of the sink or of a copy is thrown by every later `next`, `push` and
-///           `finish`, and the sink receives no further result. Mistakes of the program throw
-///           `loader_error`. The destructor waits until the sink has received all results, or has
-///           failed. If no call has thrown the exception, the destructor reports it to the error
-///           sink.
-/// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
-///           calling thread while the results in all device blocks wait for the sink.
-/// Streams   Before the stream that writes the results overwrites a device block, it waits for the
-///           copy of the previous result. The copy stream waits for the work that writes a result.
-///           No host thread waits for either.
-/// Cost      The constructor allocates all memory. With completion flags, a result costs two events
-///           and at most two stream waits.
+///           `finish`.
+/// Threads   One thread of the caller; the sink runs on the unloader's thread.
+/// Streams   The copy of a result waits, on the device, for the streams that write the result.
+/// Cost      The constructor allocates all memory.
 template <class Sink, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
     requires result_sink<Sink>
@@ -80,8 +74,8 @@ public:
         : unloader{std::move(sink),        producer, make<Device>(producer),
                    make<Pinned>(producer), options,  at} {}
 
-    /// Allocates the unloader's blocks from the resources `device` and `pinned`, which the unloader
-    /// then owns. To share a resource, pass a handle such as `shared` or `resource_ref`.
+    /// Allocates the blocks from the resources `device` and `pinned`, which the unloader then owns.
+    /// To share one, pass a handle such as `shared`.
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {}, call_site at = call_site::current())
         : core_{make_core(at, std::move(sink), producer, std::move(device), std::move(pinned),
@@ -98,9 +92,8 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Returns device memory for the next result. Work on the stream that was passed to the
-    /// constructor may write it at once. Waits while no device block is free; throws
-    /// `loader_error{all_held}` if the program holds all.
+    /// Returns device memory for the next result. Waits for a free block; throws
+    /// `loader_error{all_held}` if the program holds all blocks.
     [[nodiscard]] result next(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         auto&                             slot = detail::naming<loader_error>(
@@ -108,9 +101,8 @@ public:
         return result{core_, slot, producer_};
     }
 
-    /// Sends a copy of the device memory `from` as the next result. The copy waits for the work
-    /// enqueued so far on the stream that was passed to the constructor. Later work on that stream
-    /// may overwrite `from`. An empty `from` is a result of 0 bytes.
+    /// Sends a copy of the device memory `from` as the next result. Later work on the unloader's
+    /// stream may overwrite `from`.
     void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error{loader_error::reason::too_large, core_->sent(),
@@ -124,8 +116,8 @@ public:
         r.send(from.size(), at);
     }
 
-    /// Blocks the calling thread until the sink has returned for all results that were sent. If the
-    /// sink or a copy has failed, throws the exception at once.
+    /// Waits until the sink has returned for all results that were sent. Throws the exception if
+    /// the sink or a copy has failed.
     void finish(call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->finish(); });
@@ -160,8 +152,8 @@ private:
 };
 
 /// Device memory for one result. Work on the device writes the result, and `send` passes it to the
-/// unloader. If the object is destroyed without `send`, there is no result: the destructor waits
-/// for the work that may write the memory, and the block can then be used again.
+/// unloader. If the object is destroyed without `send`, the destructor waits for the work, and no
+/// result is sent.
 template <class Sink, class Platform, class Device, class Pinned>
     requires result_sink<Sink>
 class unloader<Sink, Platform, Device, Pinned>::result {
@@ -198,25 +190,21 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Adds a stream `s` that writes the result. Later work on `s` waits until the block's previous
-    /// result is copied, and the copy of this result waits for the work enqueued on `s` before
-    /// `send`.
+    /// Adds a stream that writes the result: the copy to the host waits for the work enqueued on
+    /// `s` before `send`.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// Sends the first `bytes` bytes of the memory as the next result. The copy to the host waits
-    /// for the work enqueued so far on the unloader's stream and on the streams added by
-    /// `record_stream`. A result of 0 bytes also has an index: the sink receives an empty span.
-    /// Does nothing if the result was sent already.
+    /// Sends the first `bytes` bytes as the next result; 0 bytes are allowed. The copy to the host
+    /// waits for the work enqueued so far.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};
         detail::naming<loader_error>(at, [&] { core_->send(slot_, bytes, stream_); });
     }
-    /// Sends all `size()` bytes of the memory as the next result: the sink receives them after
-    /// their copy to the host. This object then has no memory (see `data`). Does nothing if the
-    /// result was sent already.
+    /// Sends all `size()` bytes of the memory as the next result; this object then has no memory. A
+    /// second call does nothing.
     void send(call_site at = call_site::current()) { send(size(), at); }
 
 private:

@@ -14,13 +14,13 @@ namespace vram {
 struct unloader_options {
     /// Largest number of bytes of a result (the data of one call of `unloader::next` or `push`).
     std::size_t batch_bytes = std::size_t{4} << 20;
-    /// Number of results in progress at the same time, at least 1. 2 overlap computing, copying and
-    /// the sink; more than 2 only even out varying times.
+    /// Number of results in progress at the same time, at least 1. 2 overlaps computing, copying
+    /// and the sink.
     std::size_t depth = 2;
     /// Number of pinned blocks. A block is free again once the sink has returned. 0 means `depth`.
     std::size_t pinned_depth = 0;
-    /// Number of device blocks. A block is free again once its copy to the host is enqueued; the
-    /// stream that writes the next result waits for this copy. 0 means `depth`.
+    /// Number of device blocks; 0 means `depth`. A block is free again once its copy to the host is
+    /// enqueued.
     std::size_t device_depth = 0;
     /// Largest sum of pinned and device memory in bytes. If the unloader needs more, its
     /// constructor throws `over_limit` before it allocates.
@@ -33,10 +33,8 @@ struct unloader_options {
     bool numa_local = false;
     /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;
-    /// If true, and the device supports such writes, the device writes a flag in pinned memory at
-    /// the end of each copy, and the sink's thread polls the flag. Otherwise, or if a block is
-    /// pageable or the flags do not fit in `budget`, the device calls a host function at the end of
-    /// each copy, which takes many times as long.
+    /// If true, the device reports the end of a copy by a flag in pinned memory where possible,
+    /// instead of calling a host function.
     bool completion_flags = true;
 };
 

@@ -19,16 +19,11 @@
 namespace vram {
 namespace detail {
 
-/// The batches of one pass over a loader's source, by the options `shuffle`, `shard`, `shards` and
-/// `last`: their number and order, and whether a batch of some size is delivered, padded or left
-/// out.
+/// Plans one pass over a loader's source by the options `shuffle`, `shard`, `shards` and `last`:
+/// the number and order of the batches, and which are delivered, padded or left out.
 ///
-/// Failure   Throws `loader_error` if the source ends early, or if a batch is short but cannot be
-///           left out. `begin` also throws the exceptions of the source and `std::bad_alloc`.
-/// Threads   One thread calls `begin`, while no other thread calls any function.
-/// Cost      `begin` allocates if the batches are shuffled. If short ones are left out and the
-///           source has `batch_bytes(index)`, it also allocates, and examines the size of each
-///           batch.
+/// Failure   Throws `loader_error` if the source ends early or a short batch cannot be left out.
+/// Threads   `begin` may be called while no other thread calls any function.
 template <class Source>
 class batch_plan {
     using source_type = batch_source<Source>;
@@ -36,8 +31,8 @@ class batch_plan {
 public:
     static constexpr std::size_t unknown = source_type::unknown;
 
-    /// Creates the plan for `source`. Both arguments must outlive it. In `options`, each 0 that
-    /// means a default must have been replaced by a number.
+    /// Creates the plan for `source`; both arguments must outlive the plan. The defaults (0) in
+    /// `options` must have been replaced.
     batch_plan(source_type const& source, loader_options const& options)
         : source_{source}, options_{options} {
         std::size_t const given = source.batch_bytes();
@@ -50,9 +45,8 @@ public:
         index_order order;
     };
 
-    /// Plans the pass over the source with the number `epoch`, from 0. If the size of the source's
-    /// last batch must be known and the source has no `batch_bytes(index)`, calls `produce(index)`,
-    /// which must make the source produce that batch and return its bytes.
+    /// Plans the pass `epoch`, from 0. May call `produce(index)`, which makes the source produce a
+    /// batch and returns the bytes.
     template <class Produce>
     [[nodiscard]] pass begin(std::uint64_t epoch, Produce const& produce) {
         loader_options const& o = options_;
@@ -67,8 +61,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // With `last_batch::drop`, the source's last batch is left out if it turns out to be
-            // short. So it stays the last one, and only the batches before it are shuffled.
+            // The last batch may turn out to be short. It stays last, and only the batches before
+            // are shuffled.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
@@ -83,14 +77,12 @@ public:
     /// Returns the number of batches of this pass, if it is known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// The treatment of a batch: the loop gets it (`batch`), does not get it because it is too
-    /// short (`left_out`), or ends before it (`end`).
+    /// The treatment of a batch: delivered to the loop, left out because it is short, or absent,
+    /// which ends the loop.
     enum class verdict { batch, left_out, end };
 
-    /// Returns the treatment of a batch for which the source returned `bytes`; 0 means that the
-    /// source has no such batch. Throws `loader_error` if a source with `size()` ends early, or if
-    /// a short batch cannot be left out. If `stopping` is true (the loader has requested the source
-    /// to stop), returns `verdict::end` instead of throwing.
+    /// Returns the treatment of a batch of `bytes` bytes (0: none). Unless `stopping`, throws
+    /// `loader_error` for an invalid size.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
@@ -104,9 +96,8 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if the whole block must be filled with `loader_options::pad_with` before the
-    /// source writes the batch with the index `asked` into it: a batch that may be short may also
-    /// have gaps, which the source does not write (see `fields`).
+    /// Returns true if the block must be filled with `loader_options::pad_with` before the source
+    /// writes batch `asked`, which may leave gaps.
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -123,15 +114,13 @@ public:
     }
 
 private:
-    /// Returns true if, for a source with `size()`, `last_batch::drop` knows before the batches are
-    /// filled which ones it leaves out: because the source has `batch_bytes(index)`, or because
-    /// several loaders share the source and `begin` has tested its last batch.
+    /// Returns true if, for a source with `size()`, `last_batch::drop` knows in advance which
+    /// batches are left out.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches to request with `last_batch::drop`: all that are not known in
-    /// advance to be short. Stores their indices in `order`, unless they are the first batches of
-    /// the source. `last_is_short` may call `produce(index)` to learn the size of the last batch.
+    /// Returns the number of batches to request with `last_batch::drop`, and stores their indices
+    /// in `order` unless these are the first batches.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -144,13 +133,12 @@ private:
             if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }
             return n;
         } else {
+            // Loaders that share the source must all leave out the same batch.
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Used with `last_batch::drop` if several loaders share the source: all of them must leave out
-    /// the same batch. Returns true if the source's last batch has fewer bytes than a full one. To
-    /// find out, calls `produce(index)`, which makes the source write that batch into a block of
-    /// the loader and returns its bytes, unless an earlier pass with as many batches has tested it.
+    /// Returns true if the source's last batch is short. Calls `produce(index)` to learn its size,
+    /// unless an earlier pass tested it.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }
@@ -170,8 +158,8 @@ private:
     /// The source's `size()` at the beginning of this pass; `unknown` if the source has no such
     /// function.
     std::size_t total_ = unknown;
-    /// The source's `size()` when `last_is_short` tested its last batch, so that a later pass of
-    /// equal size uses the result `last_short_` again; `unknown` before the first test.
+    /// The source's `size()` when `last_is_short` tested the last batch; `unknown` before. A pass
+    /// of equal size uses the result again.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

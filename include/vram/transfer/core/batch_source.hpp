@@ -21,18 +21,14 @@
 namespace vram {
 namespace detail {
 
-/// The result type of a source's function: the number of bytes of the batch, or 0 if there is no
-/// further batch. A negative number, such as a result of `read()`, means that the source failed. If
-/// the source returns a `bool`, true means that it wrote the whole range, and false that there is
-/// no further batch.
+/// The result type of a source's function: an integer, the bytes of the batch (0: no further batch;
+/// negative: the source failed), or `bool` (true: the whole range).
 template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
-/// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into the pinned
-/// memory `to` and returns the number of bytes of the batch; 0 ends the loop. The source is a
-/// callable, or a class with a member `fill`. The parameter `stop` is optional: if a stop is
-/// requested, the batch is no longer needed, and a source that takes long should return. With
-/// several producers, several threads call the source concurrently, each with another index.
+/// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into pinned
+/// memory and returns the bytes; 0 ends the loop. Several threads may call the source at once, each
+/// with another index. If a stop is requested (`stop`), the batch is no longer needed.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -45,27 +41,24 @@ concept indexed_source =
         { f(to, index) } -> batch_count;
     };
 
-/// A source that writes batches into pinned memory and returns their bytes (see `batch_count`): an
-/// `indexed_source`, which gets the index of the batch, or a callable `fill(to)` that writes the
-/// next batch. A callable without the index is called by one thread at a time.
+/// A source that writes batches into pinned memory and returns the bytes: an `indexed_source`, or a
+/// callable `fill(to)` that writes the next batch, called by one thread at a time.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
 };
 
-/// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues on the stream
-/// `copies` the work that writes batch `index` into the device memory `to`. It returns the bytes of
-/// the batch; 0 ends the loop. The loader allocates no pinned memory for such a source, unless it
-/// is a `filling_source` too, which the loader prefers. One thread at a time calls it, in the order
-/// of the requests.
+/// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues, on the stream
+/// `copies`, the work that writes batch `index` into the device memory `to`, and returns the bytes;
+/// 0 ends the loop. One thread at a time calls the source.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
         { s.enqueue(to, index, copies) } -> batch_count;
     };
 
-/// A range of batches in host memory, such as vectors of floats, that the loader copies into pinned
-/// memory: each element is a contiguous range of trivially copyable elements.
+/// A range of batches in host memory, such as vectors of floats: each element is a contiguous range
+/// of trivially copyable elements.
 template <class R>
 concept copied_source =
     std::ranges::input_range<R> &&
@@ -73,8 +66,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// A type that can be called like a `filling_source`, with any result type. If the result type is
-/// no `batch_count`, the type is no source, and a `static_assert` states the allowed result types.
+/// A type that can be called like a `filling_source` but may return any type: for the message about
+/// a wrong result type.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -85,56 +78,48 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// A type with a member `enqueue` that takes the arguments of an `enqueueing_source` and returns
-/// any type. If the result type is no `batch_count`, the type is no source, and a `static_assert`
-/// states the allowed result types.
+/// A type with a member `enqueue` like that of an `enqueueing_source`, but any result type: for the
+/// message about a wrong result type.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
-/// A source with `size()`, the number of its batches. The loader requests only these, treats an
-/// earlier end as an error, and can shuffle them. A range of spans or vectors does not satisfy this
-/// concept: its empty elements are skipped, so `size()` is not the number of batches.
+/// A source with `size()`, the number of its batches, so that the loader can shuffle them. Ranges
+/// are excluded: empty elements are skipped.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A source with `size()` and `batch_bytes(index)`, the number of bytes of a batch that is not
-/// filled yet. So the loader knows in advance which batches are short.
+/// A source with `size()` and `batch_bytes(index)`: the loader knows in advance which batches are
+/// short.
 template <class S>
 concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// A `measured_source` that decides with `is_short(index)` which batches are short, because batches
-/// with few bytes can be complete, such as tiles with clipped halos.
+/// A `measured_source` that decides with `is_short(index)` which batches are short: a batch with
+/// few bytes can be complete.
 template <class S>
 concept deciding_source = measured_source<S> && requires(S const& s, std::size_t index) {
     { s.is_short(index) } -> std::same_as<bool>;
 };
 
-/// The type of the object that is called: `Source` without a reference, or, for a
-/// `std::ref(source)`, the type of `source`, which a loader then uses without owning it.
+/// The type of the source object: `Source` without a reference, or, for `std::ref(source)`, the
+/// type of `source`.
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// A source that a loader can read again from its beginning (`loader::restart`): a range that can
-/// be iterated more than once, or anything that is no range. A source without index that keeps a
-/// position also needs a member `restart()` that sets the position back; the concept does not test
-/// this.
+/// A source that a loader can read again from the beginning: a range that can be iterated more than
+/// once, or no range. A source that keeps a position needs a member `restart()`.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
 
-/// Gives a loader the same interface to every kind of source.
+/// Gives a loader the same interface to every kind of source: a callable, a class or a range.
 ///
-/// Failure   `fill` and `enqueue` throw the source's exceptions. `checked`, which tests the number
-///           that the source returned, throws `loader_error`.
-/// Threads   If `concurrent` is true, several threads may call `fill` at the same time. Otherwise
-///           one thread at a time may call it.
-/// Cost      A source that is a C++ range costs one more copy on the host than a source that writes
-///           into pinned memory itself.
+/// Failure   `fill` and `enqueue` throw the source's exceptions, `checked` throws `loader_error`.
+/// Threads   Several threads may call `fill` at the same time only if `concurrent` is true.
 template <class Source>
 class batch_source {
     using itself = source_itself<Source>;
@@ -155,27 +140,24 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Makes the source write batch `index` into the pinned memory `to`. Returns the source's
-    /// result, the bytes of the batch (see `batch_count`). If the source is a C++ range, copies its
-    /// next nonempty element instead.
+    /// Makes the source write batch `index` into pinned memory, and returns the source's result. A
+    /// range's next nonempty element is copied instead.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
         return ask(to, index, stop);
     }
 
-    /// Makes the source enqueue, on the stream `copies`, the work that writes batch `index` into
-    /// the device memory `to`. Returns the source's result: the bytes of the batch (see
-    /// `batch_count`).
+    /// Makes the source enqueue the work that writes batch `index` into the device memory `to`, and
+    /// returns the source's result.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
         return source().enqueue(to, index, copies);
     }
 
-    /// Converts the source's result `count` for batch `index` to the bytes of the batch, or 0 if
-    /// there is none; true means `room`, the size of the memory. Throws `loader_error` if the bytes
-    /// exceed `room`, or if `count` is negative (the source failed).
+    /// Converts the source's result `count` to the bytes of the batch. Throws `loader_error` if
+    /// `count` exceeds `room` or is negative.
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {
@@ -219,8 +201,8 @@ public:
         return source().batch_bytes(index);
     }
 
-    /// Returns true if batch `index`, which must be less than `size()`, is short: the source's
-    /// `is_short(index)` or, if it has no such function, whether the bytes are fewer than `full`.
+    /// Returns true if batch `index` is short: by the source's `is_short(index)`, or because the
+    /// bytes are fewer than `full`.
     [[nodiscard]] bool is_short(std::size_t index, [[maybe_unused]] std::size_t full) const
         requires measured
     {
@@ -259,9 +241,8 @@ private:
         }
     }
 
-    /// Copies the next element of the range into `to` and returns its bytes. Skips empty elements,
-    /// because a size of 0 would mean the end. An element larger than `to` is not copied, but its
-    /// size is returned.
+    /// Copies the next nonempty element of the range, and returns its bytes. An element larger than
+    /// `to` is not copied.
     std::size_t copy_next(std::span<std::byte> to)
         requires copied_source<itself>
     {
@@ -273,6 +254,7 @@ private:
                 std::memcpy(to.data(), from.data(), from.size());
             }
             ++*at_;
+            // An empty element is skipped, because a size of 0 would mean the end.
             if (!from.empty()) { return from.size(); }
         }
         return 0;

@@ -13,12 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// The pinned blocks of a loader or unloader with a copy between them and the device. A copy begins
-/// (`begin`), is enqueued, and is complete if one of three signs shows it: its completion flag (a
-/// word in pinned memory that the device writes), a callback, or a query of its event.
+/// The pinned blocks of a loader or unloader that are being copied. A copy ends when a completion
+/// flag, a callback or a query of an event shows its end.
 ///
 /// Threads   One thread at a time; the caller holds the lock of the blocks.
-/// Cost      `oldest_flagged` and `end_all` examine every block. Nothing is allocated.
 template <class Pinned>
 class copies_in_progress {
 public:
@@ -37,8 +35,7 @@ public:
         ++count_;
     }
     /// Records that the copy of the block `p` is enqueued. Does nothing if the end of the copy is
-    /// recorded already, for example by its callback: the block is then empty, or contains another
-    /// batch.
+    /// recorded already.
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
     /// Records that the copy of the block `p` is complete, or could not be enqueued: `p` is then
     /// empty.
@@ -47,18 +44,16 @@ public:
         p.now      = Pinned::state::empty;
         p.enqueued = false;
     }
-    /// Records the end of the copy with the number `which` of the block `p`, because a query of its
-    /// event showed that it is complete, possibly before its callback has run. That callback then
-    /// has no effect (`end_by_callback` returns false). Returns false, and does nothing, if the end
-    /// of this copy is recorded already.
+    /// Records the end of copy `which` of the block `p`, possibly before its callback has run.
+    /// Returns false if recorded already.
     [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
         if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
         if (!p.flagged) { ++p.completed_early; }
         end(p);
         return true;
     }
-    /// Called when a callback of the block `p` runs. Ends the copy and returns true, unless the
-    /// callback belongs to a copy that `end_before_callback` has ended: then returns false.
+    /// Called by the callback of the block `p`. Ends the copy, or returns false if
+    /// `end_before_callback` has ended the copy.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;
@@ -90,9 +85,8 @@ public:
         return first;
     }
 
-    /// A copy that was enqueued and has not ended. `which` is the number of the copy among those of
-    /// its block, or 0 if this object describes no copy. `over` is an event that completes no
-    /// earlier than the copy, or null if there is none.
+    /// A copy that is enqueued and not ended: the number of the copy in its block (0: none), and an
+    /// event behind the copy.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;
