@@ -58,7 +58,7 @@ public:
     /// pass; 0 after a release.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
     /// Returns the index that the loader passed to the source for this batch; 0 after a release.
-    /// Differs from `index()`, for example in shuffled order.
+    /// Differs from `index()` in shuffled order.
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
@@ -96,8 +96,8 @@ public:
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
-    /// Releases the batch. The loader may overwrite the memory after the work enqueued so far on
-    /// the loop's stream (or `s`) and added streams.
+    /// Releases the batch. The loader may overwrite the memory after the present work on the loop's
+    /// stream (or `s`) and added streams.
     void release() noexcept { release(stream_, call_site{}); }
     void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }

@@ -42,8 +42,7 @@ namespace vram {
 ///           batches before it.
 /// Threads   The source runs on the producers' threads, or with `depth` 0 on the loop's thread; a
 ///           batch may be released on any thread.
-/// Streams   The consumer's stream waits for the copy of each batch; no host thread waits for the
-///           copy.
+/// Streams   The consumer's stream, not the host, waits for the copy of each batch.
 /// Cost      The constructor allocates the memory of all batches; no step of the loop allocates.
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
@@ -61,7 +60,7 @@ public:
     using batch    = vram::batch<Platform>;
 
     /// Allocates the blocks by default-constructed `Device` and `Pinned` resources on the device of
-    /// the loop's stream `consumer`. Starts the threads that fill batches.
+    /// the loop's stream `consumer`. Starts the producers.
     explicit loader(Source source, stream consumer, loader_options options = {},
                     call_site at = call_site::current())
         requires std::default_initializable<Device> && std::default_initializable<Pinned>

@@ -79,8 +79,8 @@ struct loader_options {
     /// If true, the device reports the end of a copy by a flag in pinned memory where possible,
     /// instead of calling a host function.
     bool completion_flags = true;
-    /// If true, blocks are overwritten with 0xFF before a fill and after a release, so that an
-    /// access that comes too late reads wrong values.
+    /// If true, blocks are overwritten with 0xFF before a fill and after a release, so that late
+    /// accesses read wrong values.
     bool checker = false;
     /// If true, timed events measure how long batches are copied and used: `copy_ns`, `use_ns` and
     /// `verdict()` of `loader_statistics`.

@@ -196,8 +196,8 @@ public:
         detail::user_line<Platform> const here{at};
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// Sends the first `bytes` bytes as the next result; 0 bytes are allowed. The copy to the host
-    /// waits for the work enqueued so far.
+    /// Sends the first `bytes` bytes (0 is allowed) as the next result. The copy to the host waits
+    /// for the work enqueued so far.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};

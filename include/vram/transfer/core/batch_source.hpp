@@ -130,13 +130,11 @@ public:
     /// True if batches go through pinned memory; otherwise the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
-    /// True if the source receives the index of the batch.
     static constexpr bool indexed = concurrent || !fills;
     /// True if the source has `size()` and `batch_bytes(index)`: the size of each batch is known
     /// before it is filled.
     static constexpr bool measured = measured_source<itself>;
-    /// True if the source is measured and has `is_short(index)`.
-    static constexpr bool decides = deciding_source<itself>;
+    static constexpr bool decides  = deciding_source<itself>;
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 

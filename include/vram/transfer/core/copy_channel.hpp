@@ -26,41 +26,26 @@
 namespace vram {
 namespace detail {
 
-/// The functions that a `copy_channel` calls in its owner (a loader or an unloader) if a copy is
-/// complete or the device has failed. The owner's lock is held during these calls.
+/// Functions that a `copy_channel` calls in its owner (a loader or an unloader), with the owner's
+/// lock held.
 template <class Platform>
 struct copy_owner {
-    /// Called when the copy of the pinned block `p` is complete: a loader fills the block again,
-    /// and an unloader passes it to the sink. Also called if no callback and no flag reports the
-    /// end of the copy: then `p.in_flight` is true, and the thread that uses the block next first
-    /// waits for the event `p.copied`.
+    /// Called when the copy of `p` is complete. If `p.in_flight` is true, the next user of `p` must
+    /// wait for `p.copied` instead.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// Called with the lock held if the end of the enqueued copies cannot be awaited: `why` is the
-    /// error that the event of a copy returned, because the device failed, or
-    /// `loader_error{ended}`, because the process is ending (only for an unloader). The owner
-    /// passes `why` to the program.
+    /// Called if the end of the enqueued copies cannot be awaited, because of the error `why`. The
+    /// owner passes `why` to the program.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
     ~copy_owner() = default;
 };
 
-/// Enqueues the copies between the pinned and the device blocks of a loader (`upload`) or of an
-/// unloader (`download`) on one copy stream. This stream first waits for the last uses of the
-/// device block. A callback or a completion flag (a word in pinned memory that the device writes)
-/// reports the end of a copy, so that no host thread waits for it. If `settings::call_back` is
-/// false, neither is used.
+/// Enqueues the copies between pinned and device blocks of a loader (`upload`) or an unloader
+/// (`download`). A callback or a completion flag (a word in pinned memory that the device writes)
+/// reports the end of a copy.
 ///
-/// Failure   `upload` and `download` return the exception of a copy that cannot be enqueued. If a
-///           callback cannot be enqueued, the copy counts as ended, and the thread that uses the
-///           pinned block next waits for its event (`pinned_slot::in_flight`). The error of a
-///           device that fails later is found by `check_copies` and passed to the owner.
-/// Threads   One thread at a time copies. Functions that say so are called with the lock held. No
-///           stream or event is used while the lock is held, because a callback may need the lock.
-/// Streams   One stream carries the copies, and another one the callbacks.
-/// Cost      A copy costs one event, and one stream wait for each stream that used the device
-///           block. Without a completion flag it also costs a second event, and the wait and the
-///           call of the callback. Nothing is allocated.
+/// Threads   One thread at a time copies, without the lock, because callbacks may need the lock.
 template <class Platform>
 class copy_channel {
 public:
@@ -72,14 +57,13 @@ public:
     struct settings {
         bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        /// If false, neither a callback nor a flag reports the end of a copy: the thread that uses
-        /// a pinned block next waits for the event of its copy.
+        /// If false, nothing reports the end of a copy: the next user of a pinned block waits for
+        /// the event of the copy.
         bool call_back = true;
     };
 
-    /// Creates a channel that copies between the pinned blocks `blocks` and blocks of the device
-    /// `where`: on the stream `given`, or else on a new one. `owner` learns the end of each copy.
-    /// The lock of `threads` guards `blocks`. These three references must outlive the channel.
+    /// Creates a channel for pinned blocks and device blocks of `where`, with a new copy stream
+    /// unless `given`. The references must outlive the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -103,25 +87,22 @@ public:
         p.owner = this;
         copies_.begin(p);
     }
-    /// Records that the copy of the pinned block `p` is enqueued; called if `upload` or `download`
-    /// returned no exception. Returns false if the end of the copy was recorded before this call,
-    /// else true. The caller holds the lock.
+    /// Records that the copy of the block `p` is enqueued. Returns false if its end is recorded
+    /// already. The caller holds the lock.
     bool enqueued(pinned& p) noexcept {
         copies_.enqueued(p);
         return p.enqueued;
     }
 
-    /// Enqueues the copy of a batch from the pinned block `from` to the device block `to`. Returns
-    /// null, or the exception if that failed. If the copy is complete before this function returns,
-    /// another thread may already fill `from` with another batch.
+    /// Enqueues the copy of a batch to the device block `to`, and returns null or the exception.
+    /// Afterwards `from` may already be refilled.
     [[nodiscard]] std::exception_ptr upload(pinned& from, slot& to) noexcept {
         to.size   = from.size;
         to.filled = from.filled;
         to.asked  = from.asked;
         return enqueue(from, to, to.memory, from.memory, to.asked);
     }
-    /// Enqueues the copy of an unloader's result from the device block `from` to the pinned block
-    /// `to`. Returns null, or the exception if the copy could not be enqueued:
+    /// Enqueues the copy of a result to the pinned block `to`. Returns null, or the exception:
     /// `loader_error{ended}` if the process is ending.
     [[nodiscard]] std::exception_ptr download(slot& from, pinned& to) noexcept {
         to.size  = from.size;
@@ -130,15 +111,12 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // `staged_wait`, in which threads wait for copies, calls the functions from here to
-    // `check_copies`. With the lock held: `in_progress` returns the number of copies that have not
-    // ended, and `oldest_flagged` the block of the oldest with a completion flag, or null.
+    // For `staged_wait`, with the lock held: the number of copies in progress, and the block of the
+    // oldest with a completion flag, or null.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Records the end of the copy of the pinned block `p`, and calls the owner's `copy_ended`: a
-    /// loader then fills the block again, and an unloader passes it to the sink. The copy is
-    /// complete, or `p.in_flight` is true: then the thread that uses the block next waits for the
-    /// copy first. The caller holds the lock.
+    /// Records the end of the copy of `p` and tells the owner. An incomplete copy needs
+    /// `p.in_flight`. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
@@ -153,10 +131,8 @@ public:
             }
         }
     }
-    /// Detects a failed device, which calls no callbacks and writes no flags: queries the event of
-    /// each enqueued copy, without the lock. Records the ends of complete copies, and passes an
-    /// error to the owner. If the process is ending, an unloader's copies may never end: the
-    /// unloader gets `loader_error{ended}`, without a query.
+    /// Without the lock, queries the event of each enqueued copy, because a failed device reports
+    /// no ends. Passes an error to the owner.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
@@ -173,13 +149,11 @@ public:
     /// Records that all copies have ended. The caller holds the lock, and knows that every callback
     /// has run or will never run.
     void end_all() noexcept { copies_.end_all(); }
-    /// Blocks the calling thread until all enqueued copies are complete. Returns false if the wait
-    /// for the copy stream fails and then a wait for the device fails too. Returns true without a
-    /// wait if the process is ending.
+    /// Blocks the calling thread until all enqueued copies are complete. Returns false if the waits
+    /// for the stream and the device fail.
     [[nodiscard]] bool finish() noexcept { return lane_.finish(); }
-    /// Blocks the calling thread until all callbacks have returned and, if `flags` is true, all
-    /// completion flags are written. Returns false if no wait guarantees this: the memory that they
-    /// access must then stay allocated. Returns true without a wait if the process is ending.
+    /// Blocks the calling thread until all callbacks have returned and, with `flags`, all
+    /// completion flags are written. Returns false if the wait fails.
     [[nodiscard]] bool drain(bool flags) noexcept {
         return lane_.drain() && (!flags || lane_.finish());
     }
@@ -195,9 +169,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Reports about this copy name the line that created the loader or unloader. Any thread may
-        // enqueue the copy, so `user_code` hides the line that the calling thread executes: it
-        // would differ from run to run.
+        // Reports name the line that created the loader or unloader. `user_code` hides the line of
+        // the calling thread, which differs between runs.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -229,10 +202,8 @@ private:
             return problem;
         }
     }
-    /// Called after the copy between the pinned block `p` and the device block `s` is enqueued:
-    /// arranges that its end is reported. Does nothing if the copy has a completion flag. Otherwise
-    /// enqueues a callback. If that fails, or if `settings::call_back` is false, the thread that
-    /// uses `p` next waits for the copy (`in_flight`).
+    /// Arranges that the end of the enqueued copy is reported. Without a flag or callback, the next
+    /// user of `p` waits (`in_flight`).
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -22,17 +22,11 @@ concept has_priorities = requires(typename P::device d, int priority) {
     { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;
 };
 
-/// A stream for copies, and a second stream for the callbacks that report complete copies. The copy
-/// stream is the caller's, or a new non-blocking stream. Callbacks have a stream of their own,
-/// because in the copy stream a callback would delay the next copy until it returns.
+/// A stream for copies, and a second stream for the callbacks that report complete copies: in the
+/// copy stream, a callback would delay the next copy. The copy stream is the caller's, or a new
+/// non-blocking stream.
 ///
-///     platform::copy(lane.view(), to, from, bytes);
-///     platform::record(over, lane.view());
-///     lane.call_after(over, on_copied, &slot);     // runs on a thread of the driver
-///
-/// Failure   Throws errors of the platform.
 /// Threads   Any thread may call.
-/// Cost      `call_after` makes a stream wait and enqueues a host function. No host thread waits.
 template <class Platform>
 class copy_lane {
 public:
@@ -40,8 +34,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// Uses the caller's stream `given` for copies. Without one, creates a stream on the device
-    /// `where`, with the priority `priority` (lower is more urgent) if the platform has priorities.
+    /// Uses the caller's stream `given` for copies, or else creates a stream on `where` with the
+    /// priority `priority` (lower is more urgent).
     explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
         : own_{given ? nullptr : &where, priority},
           given_{given.value_or(stream{})},
@@ -50,16 +44,14 @@ public:
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
-    /// Enqueues a call of `function(argument)` on the stream for callbacks, which first waits for
-    /// the event `over`: a thread of the driver makes the call when `over` is complete. The copy
-    /// stream does not wait for the call. The function must not call the platform.
+    /// Enqueues a call of `function(argument)` on a thread of the driver when `over` is complete.
+    /// The function must not call the platform.
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Enqueues, behind the copy of the pinned slot `p`, the device's write of the slot's
-    /// completion flag. Sets `p.flagged` to true if the write is enqueued; to false if `p` has no
-    /// flag or the device does not support such writes.
+    /// Enqueues the device's write of the completion flag of `p` behind the copy. Sets `p.flagged`
+    /// to false if this is not possible.
     void set_flag(pinned_slot<Platform>& p) {
         p.flagged = false;
         if constexpr (completion_flags<Platform>) {
@@ -67,16 +59,14 @@ public:
             p.flagged = Platform::mark(view(), p.flag, static_cast<std::uint32_t>(p.copy_number));
         }
     }
-    /// Blocks the calling thread until the copy stream has executed all copies and written all
-    /// completion flags. Returns false if the waits for the stream and then for the device failed:
-    /// copies may still be running. Returns true without a wait if the process is ending.
+    /// Blocks the calling thread until the copy stream has executed all copies. Returns false if
+    /// the waits for the stream and device failed.
     [[nodiscard]] bool finish() noexcept {
         stream const on = view();
         return wait_or_report<Platform>(on, [on] { return Platform::device_of(on); });
     }
     /// Blocks the calling thread until all callbacks have returned. Returns false if the waits for
-    /// their stream and then for the device failed: callbacks may still run. Returns true without a
-    /// wait if the process is ending.
+    /// their stream and the device failed.
     [[nodiscard]] bool drain() noexcept {
         return wait_or_report<Platform>(calls_.view(),
                                         [this] { return Platform::device_of(calls_.view()); });

@@ -16,8 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// A platform with errors that can be extended by a text: `e.in(what)` returns an error of the same
-/// type and status, with `what` in front of its message.
+/// A platform with errors that can be extended by a text: `e.in(what)` returns a copy of the error
+/// with `what` in front.
 template <class P>
 concept explained_errors = requires(typename P::error const& e, std::string const& what) {
     { e.in(what) } -> std::same_as<typename P::error>;
@@ -30,11 +30,8 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// Must be called in a `catch` block. Returns the current exception with the name of the batch: if
-/// the exception is a `Platform::error` to which a text can be added (see `explained_errors`), a
-/// copy with `where` and the name of the batch in front of its text. For any other exception,
-/// returns `wrap(met)`: `met` is a `std::exception_ptr` to the current exception. If host memory is
-/// refused, returns the current exception unchanged.
+/// Must be called in a `catch` block. Returns the current platform error with `where` and the batch
+/// in its text, or `wrap(exception)` otherwise.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,
@@ -52,8 +49,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Must be called in the `catch` block for the exception of a failed copy. Returns that exception;
-/// an error of the platform gets the name of the batch in its text.
+/// Must be called in a `catch` block for a failed copy. Returns the exception, with the batch in an
+/// error of the platform.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -61,12 +58,8 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// Must be called in a `catch` block for an exception that a loader's source has thrown. Returns
-/// the exception to store for the loop: a `loader_error` with the source's exception as its cause
-/// and with the numbers of the batch, `index` in the order of the requests and `source_index` in
-/// the source. If the source threw an error of the platform that can be extended by a text, returns
-/// an error of that type with the batch's numbers in its text. If host memory for the new exception
-/// is refused, returns the source's exception unchanged.
+/// Must be called in a `catch` block for a source's exception. Returns a `loader_error` with that
+/// cause, or the extended platform error.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

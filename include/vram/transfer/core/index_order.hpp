@@ -15,14 +15,9 @@ namespace vram {
 namespace detail {
 
 /// A permutation of 0 to n - 1. A seed gives the same permutation on every machine and with every
-/// standard library: the numbers are those of splitmix64 (Steele, Lea and Flood 2014), drawn
-/// without bias, and the shuffle is that of Fisher and Yates.
-///
-///     index_order const order{source.size(), seed};
-///     source.fill(to, order[i], stop);
+/// standard library.
 ///
 /// Threads   Any number of threads may read.
-/// Cost      8 bytes for each index. The constructor takes time in proportion to n.
 class index_order {
 public:
     /// Creates the unchanged order, index `i` at position `i`, for any number of positions.
@@ -37,13 +32,14 @@ public:
     /// Shuffles the indices by random numbers from `seed`. Does not change a default-constructed
     /// order.
     void shuffle(std::uint64_t seed) noexcept {
+        // The shuffle of Fisher and Yates.
         for (std::size_t i = places_.size(); i > 1; --i) {
             std::swap(places_[i - 1], places_[below(i, seed)]);
         }
     }
 
-    /// Restricts the order to every `parts`-th position, beginning with `which`: `order[i]` is then
-    /// the index that was at position `which + i * parts`. Returns this object.
+    /// Restricts the order to every `parts`-th position, beginning with `which`. Returns this
+    /// object.
     index_order& part(std::size_t which, std::size_t parts) noexcept {
         first_ = which;
         step_  = parts;
@@ -57,14 +53,15 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
 
 private:
+    // The generator splitmix64 (Steele, Lea and Flood 2014).
     static std::uint64_t next(std::uint64_t& state) noexcept {
         std::uint64_t z = state += 0x9e3779b97f4a7c15;
         z               = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9;
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
         return z ^ (z >> 31U);
     }
-    /// Returns a random number below `n`; all are equally probable. For this, a random number that
-    /// is not below the largest possible multiple of `n` is drawn again.
+    /// Returns a random number below `n`. Numbers from the largest multiple of `n` on are drawn
+    /// again, so all results are equally probable.
     static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
         std::uint64_t const over = (UINT64_MAX % n + 1) % n;
         for (;;) {

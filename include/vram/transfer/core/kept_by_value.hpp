@@ -12,10 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The type in which a class stores a constructor argument of the type `Object&&`:
-/// `std::decay_t<Object>`, that is, a copy, the moved object, or a pointer to a function. If an
-/// lvalue cannot be copied, the type is the reference `Object`, which the class refuses by a
-/// `static_assert`.
+/// The type in which a class stores a constructor argument `Object&&`: by value, or a reference if
+/// an lvalue cannot be copied.
 template <class Object>
 using kept_by_value = std::conditional_t<std::constructible_from<std::decay_t<Object>, Object>,
                                          std::decay_t<Object>, Object>;

@@ -13,11 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// A member by which an object keeps itself alive until the process ends, because other code may
-/// still write to it, such as a callback of a device that failed. Leak checkers find the object
-/// reachable from a list.
-///
-///     kept_.keep(weak_from_this().lock());
+/// A member that keeps an object alive until the process ends, because other code may still write
+/// to the object, such as a callback of a failed device. Leak checkers find the object reachable
+/// from a list.
 ///
 /// Threads   Any thread may call `keep`, once for each object.
 class leak_on_purpose {
@@ -26,7 +24,7 @@ public:
     leak_on_purpose(leak_on_purpose&&) = delete;
 
     /// Keeps the object that contains this member alive until the process ends. `self` must own
-    /// that object. Does nothing if `self` is empty, or if the object is kept already.
+    /// that object. A second call does nothing.
     void keep(std::shared_ptr<void> self) noexcept {
         if (self == nullptr || self_ != nullptr) { return; }
         self_ = std::move(self);

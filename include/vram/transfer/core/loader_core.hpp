@@ -35,18 +35,11 @@
 namespace vram {
 namespace detail {
 
-/// The state of a loader that exists until the loader has ended and its last batch has been
-/// released: the source, the producers (threads that fill batches), the blocks for batches, and
-/// their memory.
+/// The state of a loader, which exists until the loader is destroyed and its last batch released:
+/// the source, the producers (threads that fill batches), and the blocks.
 ///
-/// Failure   The constructor throws an exception of the resources, `over_limit` if the budget is
-///           too small, or `loader_error` if the options need a function that the source lacks. It
-///           then frees everything that it allocated. A later exception of the source or of a copy
-///           is stored, and thrown when the loop asks for the batch that failed.
-/// Threads   `run` executes on the threads of the producers. Any thread may release a batch. The
-///           loop's thread calls all other functions.
-/// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
-///           if one is given.
+/// Failure   An exception of the source or of a copy is thrown when the loop asks for that batch.
+/// Threads   Any thread may release a batch; the loop's thread calls all other functions.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
 class loader_core final : public slot_ring<Platform> {
     using base = slot_ring<Platform>;
@@ -84,29 +77,27 @@ public:
 
     ~loader_core() { shut_down(); }
 
-    /// Requests the producers (threads that fill batches) to stop, and does not wait for them. They
-    /// begin no further batch. A source that takes a stop token is requested to return early from
-    /// the batch that it is filling.
+    /// Requests the producers to stop, and does not wait for them. Also requests a source with a
+    /// stop token to return early.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // First, no producer begins another batch. Then the source is asked to return early. In the
-        // other order, a source that returns early would be asked for one more batch.
+        // First, no producer begins another batch: a source that returns early would otherwise be
+        // asked for one more batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Ends the pass over the source (see `end_pass`). Callbacks and completion flags access this
-    /// object and its pinned memory. If the wait for their end fails, this object is kept until the
-    /// process ends.
+    /// Ends the pass over the source. Keeps this object until the process ends if callbacks or
+    /// flags may still access its memory.
     void shut_down() noexcept {
         if (!end_pass()) { kept_.keep(this->weak_from_this().lock()); }
     }
 
-    /// Returns the number of batches that the loop gets in the current pass over the source; empty
-    /// if the loader learns the number only at the end of the pass.
+    /// Returns the number of batches of the current pass over the source, or nothing if the number
+    /// is known only at the end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
-    /// Starts the next pass over the source, from its beginning. Throws `loader_error{not_ended}`
-    /// if the loop has not received the end of the current pass, and the loader was not stopped.
+    /// Starts the next pass over the source. Throws `loader_error{not_ended}` if the loop has not
+    /// ended and the loader was not stopped.
     void restart()
         requires restartable_source<Source>
     {
@@ -153,9 +144,8 @@ private:
         start();
     }
 
-    /// Returns the options `o` with each 0 that means a default replaced by a number. Throws if the
-    /// budget is too small, or if the source lacks a function that the options need. Nothing has
-    /// been allocated yet.
+    /// Returns `o` with defaults (0) replaced by numbers. Throws if the budget is too small or the
+    /// source lacks a required function.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
@@ -177,11 +167,8 @@ private:
         return o;
     }
 
-    /// Stops the producers and joins their threads. Then waits until no thread is enqueueing a
-    /// copy, all callbacks of copies have returned, and all completion flags are written. Returns
-    /// false if a wait for the last two failed. A copy that reports its end in neither way may
-    /// still be in progress. A source that takes long can test its stop token, so that the join
-    /// does not wait for the whole batch.
+    /// Stops and joins the producers, then waits for all callbacks and completion flags of copies.
+    /// Returns false if the last wait failed.
     bool end_pass() noexcept {
         // Nothing can be stopped in a forked child process: it does not have the producers'
         // threads.
@@ -211,9 +198,8 @@ private:
         ++epoch_;
     }
 
-    /// Returns the block into which `produce_only` lets the source write batch `index`: a pinned
-    /// block, or, if the source enqueues its own copies, a device block that the loop does not
-    /// hold. `end_spare` waits for such copies and makes the device block free again.
+    /// Returns a block for `produce_only`: a pinned block or, if the source enqueues its own
+    /// copies, a device block that is not held.
     [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -239,9 +225,8 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // A loop ends after one batch, because `pinned_now` and `slot_now` return null if a batch
-        // is filled or ready. If `last_batch::drop` has left the batch out, the loop produces
-        // another one.
+        // `pinned_now` and `slot_now` return null once a batch is filled or ready. A batch that is
+        // left out is followed by another.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -249,9 +234,8 @@ private:
         }
     }
 
-    // The next functions are the steps of producing a batch. One overload is for a pinned block,
-    // which is copied to a device block later. The other is for a device block, into which the
-    // source enqueues its own copies.
+    // Steps of producing a batch, for a pinned block, which is copied later, or a device block,
+    // into which the source enqueues copies.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -282,20 +266,17 @@ private:
         this->posted(s, ns);
     }
     /// For a batch that is not delivered: waits for the copies that the source may have enqueued
-    /// into a device block, because no event is recorded after them. A pinned block has no such
-    /// copies.
+    /// into a device block.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
-    /// Makes the source produce the batch that was assigned to the block `b`, and passes the batch
-    /// to the loop (`deliver`), or leaves it out (`left_out`), or ends the loop before this batch
-    /// (`ended`), because the source has no such batch or producing it has thrown an exception.
+    /// Makes the source produce the batch of the block `b`. Then delivers the batch, leaves it out,
+    /// or ends the loop before it.
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception with which the source or the preparation of the block failed, or null. It
-        // is moved into the loader's state, so that this thread keeps no reference to the
-        // exception.
+        // The exception of the source, or null. It is moved on, so that this thread keeps no
+        // reference to the exception.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -322,10 +303,8 @@ private:
         if (why != nullptr && requested) { abandon(b); }
         this->ended(b, std::move(why));
     }
-    /// Makes the source write batch `index`, only to learn its size: the loop does not get the
-    /// batch. Returns its bytes. Must be called while no batch is being filled or copied. Throws
-    /// `loader_error{all_held}` if the source enqueues its own copies, and the loop holds all
-    /// device blocks.
+    /// Makes the source write batch `index`, only to learn its size, and returns the bytes. Called
+    /// while no batch is filled or copied.
     std::size_t produce_only(std::size_t index) {
         auto&       b     = begin_spare(index);
         std::size_t bytes = 0;
@@ -340,11 +319,8 @@ private:
         return bytes;
     }
 
-    /// Calls `call`, which makes the source produce batch `index` (index `asked` in the source),
-    /// and returns the bytes of the batch, or 0 if the source has no such batch. Throws an
-    /// exception of the source again with both numbers: as a `loader_error`, or, if it is an error
-    /// of the platform, with its type unchanged. Throws `loader_error` if the source returns a
-    /// negative number, or more bytes than a block has.
+    /// Returns the bytes of batch `index`, produced by `call`. Throws the source's exception with
+    /// both numbers, or `loader_error` for an invalid count.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {
@@ -359,8 +335,8 @@ private:
     source_type        source_;
     batch_plan<Source> plan_;
     device             where_;
-    /// Share of the loop's stream, if vram created the stream: its handle stays valid for the
-    /// release of the last batch, even if the program has destroyed the stream.
+    /// Keeps the handle of the loop's stream valid for the release of the last batch, if vram
+    /// created the stream.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_;      ///< requests the source to return early

@@ -14,17 +14,16 @@
 namespace vram {
 namespace detail {
 
-/// A platform that can measure time on the device: `P::timed_event(device)` makes an event with a
-/// time stamp, and `P::elapsed(from, to)` returns the nanoseconds between two complete events.
+/// A platform that can measure time on the device: `timed_event(device)` makes an event,
+/// `elapsed(from, to)` returns the nanoseconds between two.
 template <class P>
 concept has_timing = requires(typename P::device d, typename P::event const& e) {
     { P::timed_event(d) } -> std::same_as<typename P::event>;
     { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// A pinned block for one batch (of an unloader: one result), with its state and its events. A
-/// loader fills the block again once its copy to the device is complete, even if the batch is still
-/// used on the device.
+/// A pinned block for one batch of a loader or one result of an unloader, with its state and its
+/// events.
 ///
 /// Threads   One thread at a time accesses a slot; its state determines which.
 template <class Platform>
@@ -49,39 +48,35 @@ struct pinned_slot {
     std::size_t asked = 0;
 
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
-    /// Number of the slot's last copy among the copies of all slots, counted from 1 in the order in
-    /// which they begin; 0 before the first copy. The smallest number shows the oldest copy.
+    /// Number of the slot's last copy among the copies of all slots, in the order in which they
+    /// begin; 0 before.
     std::uint64_t sequence = 0;
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of callbacks of this slot that are still to run although their copies have ended
-    /// already, because a query of the event showed it. These callbacks must do nothing.
+    /// Number of callbacks still to run although a query has shown the ends of their copies. These
+    /// callbacks must do nothing.
     std::size_t completed_early = 0;
 
-    /// Event that shows the end of the slot's last copy: it is complete only if that copy is. This
-    /// is `copied`, or, if a completion flag reports the copy, the event `copied` of the device
-    /// block, which a later copy may have recorded again. Null before the first copy.
+    /// Event that is complete only if the slot's last copy is: `copied`, or the event of the device
+    /// block. Null before a copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The `copy_channel` that enqueues the copies of this slot. The argument of a copy's callback
-    /// is the slot, from which the callback obtains the channel.
+    /// The `copy_channel` that enqueues the copies of this slot, for the callback of a copy, which
+    /// receives the slot.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// True if no callback and no flag reports the end of the last copy, and no thread has waited
-    /// for the copy yet. The thread that uses the block next then waits for the event `copied`
-    /// first.
+    /// True if nothing reports the end of the last copy: the next user of the block must wait for
+    /// the event `copied`.
     bool in_flight = false;
-    /// Becomes true after a copy of this block was enqueued, unless the copy has ended by then, and
-    /// false when the loader or unloader learns of the end of the copy. While it is true, `over` is
-    /// an event behind the copy, which may be queried.
+    /// True while a copy is enqueued and not known to have ended: `over` is then an event behind
+    /// the copy.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
-    /// True if neither an event nor a wait proves that the slot's last copy is complete. The block
-    /// is then freed only after a wait for the whole device; if that wait fails, the block is
-    /// reported as a leak.
+    /// True if nothing proves that the last copy is complete. The block is then freed only after a
+    /// wait for the device.
     bool end_unknown = false;
     /// True if `last_batch::drop` leaves out the batch in this block: the batch is not copied, and
     /// the loop gets the next one.
@@ -89,11 +84,11 @@ struct pinned_slot {
     /// True if the time between `begun` and `copied` has not been read yet.
     bool unmeasured = false;
 
-    /// Returns true if copy number `which` is complete: if `*flag`, the low 32 bits of the number
-    /// of the last complete copy, has reached `which`. The difference is compared as a signed
-    /// number, because the bits wrap around.
+    /// Returns true if `*flag`, the low 32 bits of the number of the last complete copy, has
+    /// reached `which`.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
+        // Compared as a signed number, because the bits wrap around.
         if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) < 0) {
             return false;
         }

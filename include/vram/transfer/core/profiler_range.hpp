@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A platform with a profiler: `P::begin_range(name)` returns a number with which any thread can
-/// end the range, and `P::name_thread(name)` names the calling thread.
+/// A platform with a profiler: `begin_range(name)` returns a number for `end_range`, on any thread;
+/// `name_thread(name)` names the calling thread.
 template <class P>
 concept has_ranges = requires(char const* name, std::uint64_t range) {
     { P::begin_range(name) } -> std::convertible_to<std::uint64_t>;

@@ -29,14 +29,10 @@
 namespace vram {
 namespace detail {
 
-/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor waits
-/// for the last copy of each pinned block and the last uses of each device block, and frees them.
-/// If the device resource is stream-ordered, the host does not wait for the uses: device blocks are
-/// freed on the copy stream, behind a wait of this stream for the uses.
+/// Owns the memory of a loader's or unloader's slots (places for one batch). The destructor frees
+/// the blocks after their last copies and uses. If the wait for these fails, a block is reported as
+/// a leak and not freed.
 ///
-/// Failure   `take` throws the exceptions of the resources; the destructor frees the blocks
-///           allocated so far. If no wait proves that the last use of a block is complete, the
-///           block is reported as a leak and not freed.
 /// Threads   One thread at a time.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned>
 class slot_memory {
@@ -66,11 +62,8 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Allocates `bytes` bytes for each slot. If `pageable` is true and a block cannot be pinned,
-    /// allocates pageable memory for it; returns the number of such blocks. Also allocates a
-    /// completion flag (a word that the device writes after a copy) for each pinned slot, if the
-    /// platform supports it, no block is pageable, memory for the flags is available, and
-    /// everything fits in `budget` bytes. So with `budget` 0 there are no flags.
+    /// Allocates `bytes` bytes for each slot, and completion flags if `budget` permits. Returns the
+    /// number of blocks that could not be pinned.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =
@@ -86,6 +79,7 @@ public:
                 ++no;
             }
         }
+        // A budget of 0 means no flags.
         if (budget >= with_flags && no == 0) { allocate_flags(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
@@ -113,7 +107,7 @@ public:
     }
 
     /// Returns true if memory was allocated for completion flags, the words that the device writes
-    /// after copies. Without them, callbacks or events report the ends of copies.
+    /// after copies.
     [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
 
 private:
@@ -131,8 +125,8 @@ private:
             }
         }
     }
-    /// Frees the memory of the completion flags after a wait for the copy stream, on which the
-    /// device writes them. If the wait fails, the memory is reported as a leak and not freed.
+    /// Frees the memory of the completion flags after a wait for the copy stream. If the wait
+    /// fails, reports a leak.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(flags_); }

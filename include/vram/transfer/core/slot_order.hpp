@@ -13,11 +13,10 @@ namespace vram {
 namespace detail {
 
 /// A queue that returns slots (places for a batch) in the order of their `index`, from 0 without
-/// gaps, independent of the order in which they were added. The indices in the queue must differ by
-/// less than `window`. If `ordered` is false, slots come in the order in which they were added.
+/// gaps, or in the order of their addition if `ordered` is false. The indices in the queue must
+/// differ by less than `window`.
 ///
 /// Threads   One thread at a time.
-/// Cost      Constant time, except `drop_from` and `clear`. Only the constructor allocates.
 template <class Slot>
 class slot_order {
 public:
@@ -60,8 +59,8 @@ public:
     }
 
 private:
-    /// The slot with the index `i` is stored at `i % places_.size()`. The vector is empty if slots
-    /// are returned in the order in which they were added.
+    /// The slot with the index `i` is at `i % places_.size()`. Empty if slots are returned in the
+    /// order of their addition.
     std::vector<Slot*> places_;
     slot_queue<Slot>   queue_;
     std::size_t        next_ = 0;

@@ -21,16 +21,11 @@
 namespace vram {
 namespace detail {
 
-/// The part of a loader that its loop uses: it passes filled device blocks to the loop as batches,
-/// and takes them back when the batches are released. The loader, its producers (threads that fill
-/// batches) and the batches in use share one object of this type.
+/// The part of a loader that its loop uses: passes filled device blocks to the loop as batches, and
+/// takes them back when the batches are released. The loader and the batches in use share one
+/// object.
 ///
-/// Failure   If the source or a copy fails, the loop gets the exception after all batches that were
-///           requested before the failed one.
-/// Threads   Any number of threads may release batches. One thread, that of the loop (the
-///           consumer), asks for the next batch.
-/// Cost      Taking a batch usually takes the loader's lock once, and so does releasing it. Nothing
-///           is allocated.
+/// Threads   Any number of threads may release batches; the loop's thread asks for the next batch.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
                   public std::enable_shared_from_this<slot_ring<Platform>> {
@@ -42,10 +37,8 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Returns the device block of the next batch, after making the stream `s` wait for the batch's
-    /// copy. Returns null after the last batch. Blocks the calling thread until the batch is
-    /// filled. Throws if the batch failed or timed out, if the loop holds all device blocks, or if
-    /// `s` is being captured.
+    /// Returns the device block of the next batch, for which the stream `s` waits; null after the
+    /// last batch. Throws if the batch failed.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -65,9 +58,8 @@ public:
         return got;
     }
 
-    /// Releases the batch in the device block `s`. The block may be overwritten once the work that
-    /// was enqueued so far on the stream `on` and on the streams added by `batch::record_stream` is
-    /// complete.
+    /// Releases the batch in the device block `s`. The block may be overwritten after the present
+    /// work on `on` and on added streams.
     void release(slot& s, stream on) noexcept {
         // In a forked child process nothing is released: the block belongs to the parent.
         if (!this->in_owning_process()) { return; }
@@ -106,13 +98,12 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills the next batch on the loop's thread, unless a batch is filled or ready already. Does
-    /// nothing if the loader has producer threads (`loader_options::depth` is not 0).
+    /// Fills the next batch on the loop's thread, unless one is filled or ready. Does nothing if
+    /// the loader has producer threads.
     virtual void produce_inline() = 0;
 
-    /// Starts a new pass over the source. No producer may be running, no thread may be enqueueing a
-    /// copy, and all callbacks of copies must have returned. Other threads may release batches of
-    /// an earlier pass during the call.
+    /// Starts a pass over the source. No thread may be filling or copying, and no callback pending;
+    /// others may release batches.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -166,12 +157,8 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready for the loop, or no batch can come: the loader stops, the
-    /// source has ended, or the loop holds all device blocks. Returns false if neither happens
-    /// within `loader_options::timeout`. If a copy is possible, the calling thread (of the loop)
-    /// enqueues it, because the producers have batches to fill. Exception: if a batch is ready and
-    /// a waiting producer polls, that producer enqueues the copy. Adds to `spare` the nanoseconds
-    /// that the calling thread spent on copies while a batch was ready.
+    /// Waits until a batch is ready or none can come, and copies meanwhile. Returns false after the
+    /// timeout; adds surplus copying time to `spare`.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -190,19 +177,19 @@ private:
             fills ? produce_inline() : this->copy_all();
             held = this->threads_.hold();
             this->rules_.consumer_works(false);
+            // A batch was ready, so the loop did not wait for this work.
             if (there) { spare += clock::now() - since; }
         }
     }
-    /// Returns true if the thread of the loop must fill a free device block itself: there are no
-    /// producer threads and no pinned blocks, and no batch is ready.
+    /// Returns true if the loop's thread must fill a device block itself: no producers, no pinned
+    /// blocks, and no batch ready.
     [[nodiscard]] bool can_fill_here() const noexcept {
         auto const& b = this->table_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    /// For `loader_options::checker`: enqueues on the copy stream a fill of the device block `s`
-    /// with 0xFF, behind the last use of its batch, so that a later access of the program reads
-    /// wrong values.
+    /// For `loader_options::checker`: enqueues a fill of the device block with 0xFF behind the last
+    /// use, so that later accesses read wrong values.
     void overwrite(slot& s) noexcept {
         try {
             stream const on = this->channel_.view();
@@ -215,9 +202,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled pinned block waits for a device block, its copy
-    /// can begin: a waiting producer that polls enqueues it. If no producer polls, the calling
-    /// thread does.
+    /// Makes the device block `s` free. A copy that becomes possible is enqueued by a waiting
+    /// producer that polls, or by the calling thread.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {

@@ -28,15 +28,11 @@
 namespace vram {
 namespace detail {
 
-/// The part of a loader that its producers (threads that fill batches) use. It gives them empty
-/// blocks for the next batches, takes the filled blocks, and enqueues the copies from pinned to
-/// device blocks. A copy is possible if a pinned block is filled and a device block is free. The
-/// thread that creates such a pair, because it has filled a block or released one, enqueues the
-/// copy, unless a waiting thread does so (see `wake_rules`).
+/// The part of a loader that its producers (threads that fill batches) use: gives them empty
+/// blocks, takes the filled ones, and enqueues the copies from pinned to device blocks.
 ///
-/// Threads   Any number of producers. No stream or event is used while the loader's lock (in
-///           `threads_`) is held, because a callback of the driver may need the lock.
-/// Cost      A batch takes the lock several times. Only the constructor allocates.
+/// Threads   Any number of producers. No stream or event is used with the lock held, because a
+///           callback may need the lock.
 template <class Platform>
 class slot_supply : private copy_owner<Platform> {
 public:
@@ -86,9 +82,8 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` with the batch number `index` if `in_owning_process()` returns
-    /// false: in a forked child process. This test takes no lock, because a lock that another
-    /// thread of the parent held at the fork stays locked in the child.
+    /// Throws `loader_error{forked}` in a forked child process. Takes no lock, because a lock held
+    /// at the fork stays locked in the child.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
@@ -97,9 +92,8 @@ protected:
     /// NaN, and an unsigned integer is the largest number.
     static constexpr unsigned char poison = 0xFF;
 
-    /// Prepares the pinned block `p` to be filled. If neither a callback nor a flag reports the end
-    /// of its last copy, first waits for this copy. Adds the duration of the copy to the
-    /// statistics, if copies are timed. Overwrites the block if `loader_options::checker` is set.
+    /// Prepares the pinned block `p` to be filled: waits for a copy that nothing reports, and
+    /// overwrites the block if `checker` is set.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -114,8 +108,7 @@ protected:
         if (options_.checker) { std::memset(p.memory, poison, options_.batch_bytes); }
     }
     /// Enqueues copies as long as a filled pinned slot and a free device slot exist, unless another
-    /// thread is copying or the loader stops. The exception of a copy is thrown when the loop asks
-    /// for that batch.
+    /// thread is copying.
     void copy_all() noexcept {
         pinned* from = nullptr;
         slot*   to   = nullptr;
@@ -124,9 +117,8 @@ protected:
         }
     }
 
-    /// Waits for an empty pinned block and assigns the next batch to it. While the calling producer
-    /// waits, it enqueues the copies that are possible, unless the loop waits for a batch: then the
-    /// loop's thread enqueues them. Returns null if there is no further batch or the loader stops.
+    /// Waits for an empty pinned block and assigns the next batch to it, while enqueueing possible
+    /// copies. Returns null at the end.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -138,33 +130,30 @@ protected:
             copy_all();
         }
     }
-    /// For a loader without producer threads: assigns the next batch to a pinned block, which the
-    /// thread of the loop then fills. Returns null if a filled block waits for its copy, if a batch
-    /// is ready on the device, or if no batch is left. If no pinned block is empty, waits until a
-    /// copy is complete and its block empty.
+    /// Without producer threads: assigns the next batch to a pinned block. Returns null if a batch
+    /// is filled or ready, or none left.
     pinned* pinned_now() {
         auto held = threads_.hold();
         if (table_.waiting() || table_.ready()) { return nullptr; }
         idle(held, [&] { return table_.no_more() || table_.can_fill(); });
         return fill();
     }
-    /// Waits for a free device block and assigns the next batch to it. The caller makes the source
-    /// enqueue its copies and then calls `posted`. Returns null if there is no further batch.
+    /// Waits for a free device block and assigns the next batch to it. Returns null if there is no
+    /// further batch.
     slot* await_slot() {
         auto held = threads_.hold();
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
-    /// Assigns the next batch to a free device block, for a loader without producer threads. Does
-    /// not wait. Returns null if no block is free, a batch is ready, or no batch is left.
+    /// Assigns the next batch to a free device block, without a wait. Returns null if a batch is
+    /// ready or none can begin.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Records that the source has filled the pinned block `p` in `fill_ns` nanoseconds. If the
-    /// consumer (the thread of the loop) waits for a batch, wakes it, and it enqueues the copy.
-    /// Otherwise the calling thread enqueues all copies that are possible.
+    /// Records that the source has filled `p` in `fill_ns` nanoseconds. Wakes the waiting loop, or
+    /// else enqueues all possible copies.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
@@ -179,10 +168,8 @@ protected:
         if (wake || passed) { threads_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Leaves out the batch in the pinned or device block `s`, because it is short: the loop gets
-    /// the next batch instead. The statistics include the batch, and the `fill_ns` nanoseconds in
-    /// which it was filled. The block becomes empty again, a pinned block once the copy of each
-    /// batch before it has begun.
+    /// Leaves out the short batch in the block `s`: the loop gets the next batch instead. The
+    /// statistics include the batch.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -194,8 +181,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Lets the loop end before the batch of the pinned or device block `s`, because the source has
-    /// no batch or threw `why`, which is null if it did not throw.
+    /// Ends the loop before the batch of the block `s`, because the source has no batch or threw
+    /// `why` (else null).
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -217,10 +204,8 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, between two passes over the source, to let
-    /// the source write batch `index` into it, which the loop does not get. Throws
-    /// `loader_error{all_held}` if the loop holds all device blocks. `put_spare` makes the block
-    /// free again.
+    /// Takes a device block that the loop does not hold, between two passes. Throws
+    /// `loader_error{all_held}` without one. `put_spare` returns the block.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -235,28 +220,28 @@ protected:
         table_.put_spare(s);
     }
 
-    /// Waits until no thread is enqueueing a copy; called after `stop`. Such a thread may be one of
-    /// the program, which releases a batch: the loader cannot join it.
+    /// Waits until no thread is enqueueing a copy. Such a thread may be one of the program, so the
+    /// loader cannot join it.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Returns true if a pinned block may still be copied although no thread will wait for it: its
-    /// last copy failed, and so did the wait for its end.
+    /// Returns true if a pinned block may still be copied, because its last copy and the wait for
+    /// the copy failed.
     [[nodiscard]] bool copies_unknown() const noexcept {
         for (pinned const& p : pinned_) {
             if (p.end_unknown) { return true; }
         }
         return false;
     }
-    /// Blocks the calling thread until all copies are complete and all callbacks have returned;
-    /// called between two passes, after an earlier wait failed. Throws errors of the platform.
+    /// Blocks the calling thread until all copies are complete and all callbacks have returned.
+    /// Throws errors of the platform.
     void await_copies() {
         channel_.await_all();
         for (pinned& p : pinned_) { p.end_unknown = false; }
     }
-    /// Adds the durations of copies to the statistics: for each empty pinned block, that of its
-    /// last copy, if the copy is complete and its duration was not added before.
+    /// Adds the durations of complete copies of the empty pinned blocks to the statistics, unless
+    /// they were added before.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {
@@ -302,14 +287,13 @@ protected:
     std::uint64_t begun_ = 0;
 
 private:
-    /// Takes a filled pinned block `from` and a free device block `to`, between which the calling
-    /// thread then enqueues a copy. Returns false if there is no such pair, if another thread is
-    /// copying, or if the loader stops. After the copy, the caller calls `copied`, which records
-    /// the copy, stores the next pair in `from` and `to`, and returns false if there is none.
+    /// Takes a filled pinned block and a free device block, between which the caller enqueues a
+    /// copy. Returns false without a pair.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = threads_.hold();
         return claim_next(from, to);
     }
+    /// Records the result of the copy, and takes the next pair of blocks as `claim` does.
     bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
         bool wake = false, more = false;
         {
@@ -368,20 +352,19 @@ private:
         }
         threads_.notify();
     }
-    /// Removes all empty pinned blocks from the queue and returns them, so that the times of their
-    /// copies can be read. `put_back` returns each to the queue.
+    /// Removes all empty pinned blocks from the queue and returns them. `put_back` returns each to
+    /// the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records the end of each copy whose completion flag is written. If no thread polls the
-        // flags now, as at the end of a pass, no other code has recorded it.
+        // Records ends of copies that completion flags show, because no thread may be polling the
+        // flags now.
         channel_.complete_flagged();
         return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called with the lock held if the device failed: no further batch is assigned to a block, and
-    /// the loop throws `why` in place of the first batch without a block. Has no effect if the loop
-    /// ends before that batch.
+    /// Called with the lock held if the device failed: the loop throws `why` at the first batch
+    /// without a block.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -18,14 +18,10 @@ namespace vram {
 namespace detail {
 
 /// Queues of a loader's blocks by state, and the number of batches as far as it is known. Pinned
-/// blocks are in turn empty, filling, filled and copying. Device blocks are in turn free, ready
-/// (the batch waits for the loop) and held (the loop uses the batch). If there are no pinned
-/// blocks, the source fills device blocks directly.
+/// blocks are in turn empty, filling, filled and copying; device blocks are in turn free, ready
+/// (for the loop) and held (by the loop).
 ///
-/// Failure   Only the constructor and `add` allocate, and can throw.
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      Constant time, except `begin`, `states`, `exhausted` and the end of the loop, which
-///           may examine every block.
 template <class Slot, class Pinned>
 class slot_table {
 public:
@@ -44,8 +40,8 @@ public:
         empty_.push(p);
     }
 
-    /// Begins a pass over the source with `batches` batches (`none` if the number is unknown),
-    /// which are requested in the order `order`. No thread may be filling or copying a block.
+    /// Begins a pass over the source with `batches` batches (`none`: unknown) in the order `order`.
+    /// No thread may be filling or copying.
     void begin(std::size_t batches, index_order order) noexcept {
         order_ = std::move(order);
         error_ = nullptr;
@@ -58,9 +54,8 @@ public:
         copying_ = false;
     }
 
-    // For the threads that fill batches, with the loader's lock held. `can_fill`: a pinned block is
-    // empty. `can_fill_slot`: a device block is free. `no_more`: no batch is left to fill in this
-    // pass. `begun`: at least one batch of this pass was assigned to a block.
+    // For producers: an empty pinned block exists; a free device block exists; no batch is left to
+    // fill; a batch was assigned.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -80,8 +75,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`, because it is short: it is not copied, and
-    /// when its turn comes the block becomes empty. The loop gets the next batch instead.
+    /// Leaves out the batch of the pinned block `p`: the batch is not copied, and the block becomes
+    /// empty in its turn.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -90,26 +85,25 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true if, since the last call of this function, a pinned block has become empty
-    /// because its batch was left out: a producer may wait for this block.
+    /// Returns true if, since the last call, a pinned block has become empty because its batch was
+    /// left out.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Lets the loop end before the batch of the pinned block `p`, because the source has no batch
-    /// or threw `why`, which is null if it did not throw.
+    /// Ends the loop before the batch of the block `p`, because the source has no batch or threw
+    /// `why` (else null).
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
     }
-    /// Assigns the next batch to a free device block, which must exist, and returns the block. The
-    /// calling thread then lets the source write into it, and calls `copied`, `left_out` or
-    /// `ended`. Returns null if there is no further batch.
+    /// Assigns the next batch to a free device block, which must exist. Returns null if there is no
+    /// further batch.
     Slot* fill_slot() noexcept {
         if (no_more()) { return nullptr; }
         copying_ = true;
         return &assign(*free_.pop());
     }
 
-    /// Returns true if the calling thread may begin a copy: no other thread enqueues one, a device
-    /// block is free, and the pinned block with the next batch in order is filled.
+    /// Returns true if a copy can begin: no thread enqueues one, a device block is free, and the
+    /// next batch is filled.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
@@ -126,25 +120,24 @@ public:
     /// Returns true if a thread is enqueueing a copy, or lets the source enqueue copies into a
     /// device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Called after a thread has tried to enqueue the copy into the device block `s`. If `problem`
-    /// is null, the copy is enqueued: the loop can get the batch. Otherwise the loop ends before
-    /// that batch and throws `problem`, unless the loop ends earlier. The block is then free at
-    /// once: on the copy stream, each later copy into it follows the failed one.
+    /// Records the result of the copy to `s`. Without `problem`, the loop can get the batch;
+    /// otherwise the loop throws `problem` instead.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
+        // Free at once: on the copy stream, a later copy into the block follows the failed one.
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Lets the loop end before the batch of the device block `s`, because the source has no batch
-    /// or threw `why`, which is null if it did not throw.
+    /// Ends the loop before the batch of the device block `s`, because the source has no batch or
+    /// threw `why` (else null).
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Takes a device block that the loop does not hold, between two passes over the source.
-    /// Returns null if the loop holds all. `put_spare` makes the block free again.
+    /// Takes a device block that the loop does not hold, between two passes; null if the loop holds
+    /// all.
     Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
     void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
@@ -155,8 +148,8 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // `ready`: a device block contains a batch for the loop, whose copy is enqueued. `waiting`: the
-    // pinned block with the next batch in order is filled, and its copy has not begun.
+    // `ready`: a device block contains a batch for the loop. `waiting`: the pinned block with the
+    // next batch is filled.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -169,8 +162,7 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the loop holds all device blocks, and the next batch waits for one: a pinned
-    /// block is filled, or there are no pinned blocks.
+    /// Returns true if the loop holds all device blocks, and the next batch waits for one.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
@@ -184,12 +176,11 @@ public:
         }
         return true;
     }
-    /// Lets the loop end with the exception `why` in place of the first batch that was not yet
-    /// assigned to a block. Does nothing if all batches of this pass were assigned, or if the loop
+    /// Lets the loop end with `why` in place of the first batch without a block, unless the loop
     /// ends earlier.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ends the loop, and no longer stores it: a second call returns
-    /// null. Also returns null if the loop ends without an exception.
+    /// Returns the exception that ends the loop, or null. Forgets the exception: a second call
+    /// returns null.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -236,8 +227,8 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    /// The exception that the loop throws in place of batch `end_`. Null if the pass ends without
-    /// an error, or after a call of `error()`.
+    /// The exception that the loop throws in place of batch `end_`; null without an error, or after
+    /// `error()`.
     std::exception_ptr error_;
     /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;

@@ -20,27 +20,12 @@
 namespace vram {
 namespace detail {
 
-/// A lock with a condition (`Platform::gate`), and the waits of a loader's or unloader's threads. A
-/// wait first uses the fastest way to notice its end, and later ways that cost less processor time.
-/// While copies are in progress, a waiting thread
-///
-///  - polls, if some copy has a completion flag and no other thread polls: it reads the flag of the
-///    oldest such copy, for 30 us without sleep, then with pauses of 20 us, until the copy ends;
-///  - else sleeps until it is notified, for example by the callback of a copy.
-///
-/// After one second without progress, it queries the events of the copies, because a device that
-/// has failed writes no flags and calls no callbacks.
-///
-/// While no copy is in progress, a thread in `wait_for_copies` sleeps until it is notified. A
-/// thread in `wait_eagerly` polls for 100 us, then with increasing pauses as long as a filled batch
-/// waits for a free device block, and then sleeps.
-///
-/// A parameter `copies` (see `copy_channel`) has the functions `in_progress()`, `oldest_flagged()`,
-/// `complete(block)` and `complete_flagged()`, which are called with the lock held, and
-/// `check_copies()`, which is called without it.
+/// A lock with a condition, and the waits of a loader's or unloader's threads for copies. A waiting
+/// thread polls the completion flag of the oldest copy, or sleeps until notified. After one second
+/// without progress, the thread queries the events of the copies, because a failed device reports
+/// no ends.
 ///
 /// Threads   Any number of threads.
-/// Cost      No wait allocates. Only `check_copies()` uses events of the platform.
 template <class Platform>
 class staged_wait {
 public:
@@ -58,8 +43,8 @@ public:
     [[nodiscard]] guard hold() { return gate_.hold(); }
     /// Wakes all waiting threads. Each then tests the condition for which it waits.
     void notify() noexcept { gate_.notify(); }
-    /// Makes the threads that poll their condition test it again at once. Does not wake a thread
-    /// that sleeps, also between two polls, and does not affect one that polls a completion flag.
+    /// Makes the threads that poll test their conditions again at once. Does not wake sleeping
+    /// threads.
     void notify_awake() noexcept {
         if constexpr (spins) { gate_.notify_awake(); }
     }
@@ -67,15 +52,14 @@ public:
     /// must be held.
     [[nodiscard]] waiting_threads const& waiting() const noexcept { return waiting_; }
 
-    /// Sleeps until `ready()` returns true. The caller holds the lock by `held`: it is released
-    /// during the sleep, and held during each call of `ready()`.
+    /// Sleeps until `ready()` returns true. The lock `held` is released during the sleep, and held
+    /// during each call of `ready()`.
     template <class Ready>
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
     }
-    /// Polls, then sleeps, until `ready()` returns true, or until the duration `most` has passed
-    /// (0: no limit). Returns false if the duration has passed, else true. On the simulated device,
-    /// `most` is simulated time, or real time if a thread blocks outside simulated time.
+    /// Polls, then sleeps, until `ready()` returns true. Returns false if the duration `most` (0:
+    /// no limit) passes before.
     template <class Ready>
     bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
         if constexpr (spins) {
@@ -92,19 +76,15 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true. While copies are in progress, the thread polls their
-    /// completion flags, or sleeps until a callback reports the end of a copy; one thread at a time
-    /// polls. While no copy is in progress, it sleeps until it is notified.
+    /// Waits until `ready()` returns true. While copies are in progress, polls completion flags or
+    /// sleeps; otherwise sleeps until notified.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
-    /// are in progress, waits for their ends as `wait_for_copies` does. While none is in progress,
-    /// polls for 100 us, then with pauses as long as `wanted()` returns true, so that this thread
-    /// notices a free device block without being woken; without `wanted()`, or after one second,
-    /// sleeps. On the simulated device it only sleeps.
+    /// Like `wait_for_copies`, but polls before it sleeps if no copy is in progress, longer while
+    /// `wanted()`. Returns the nanoseconds of the wait.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -120,18 +100,13 @@ public:
     }
 
 private:
-    /// Time of a wait after which the thread queries the events of the copies, because a device
-    /// that has failed calls no callbacks and writes no flags. After this time `wait_eagerly` also
-    /// stops polling.
+    /// Time after which a waiting thread queries the events of the copies, because a failed device
+    /// calls no callbacks and writes no flags.
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true, and returns the nanoseconds of the wait. While copies
-    /// are in progress, waits for their ends. While no copy is in progress, calls
-    /// `rest(enough, since)` repeatedly, which sleeps or polls, and returns at the latest when
-    /// `enough()` returns true: when a copy is in progress, or `ready()` returns true. `since` is
-    /// the time at which this wait began. The caller holds the lock by `held`, which is released
-    /// during sleeps.
+    /// Waits until `ready()` returns true, and returns the nanoseconds. Without copies in progress,
+    /// calls `rest(enough, since)`, which returns when `enough()` is true.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -139,8 +114,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // Number (`pinned_slot::sequence`) of the copy for which this thread polled last; 0 if
-        // none. Only at the first poll for a copy, `poll_flag` spends 30 us without sleep.
+        // `pinned_slot::sequence` of the copy that was polled last (0: none). Only the first poll
+        // for a copy spins without sleep.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -165,8 +140,8 @@ private:
         held = gate_.hold();
     }
 
-    /// Polls until `ready()` returns true, but at most for the time `spin`. Returns the last result
-    /// of `ready()`, or false without a poll if the platform's threads cannot poll.
+    /// Polls until `ready()` returns true, at most for `spin`. Returns the last result, or false if
+    /// threads cannot poll.
     template <class Ready>
     bool poll(guard& held, Ready const& ready) {
         if constexpr (spins) {
@@ -178,9 +153,8 @@ private:
             return false;
         }
     }
-    /// Sleeps for one pause: an eighth of the time since `since`, at which the wait began, but at
-    /// least 20 us and at most 1 ms. Ends earlier if a notification comes and `ready()` returns
-    /// true.
+    /// Sleeps for an eighth of the time since `since`, but 20 us to 1 ms. A notification may end
+    /// the sleep earlier.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000;
@@ -191,8 +165,8 @@ private:
         --waiting_.awake;
         waiting_.backing_off = false;
     }
-    /// Returns true if the calling thread should begin to poll (by `poll_flag`): a copy with a
-    /// completion flag is in progress, and no other thread polls. Changes nothing.
+    /// Returns true if the calling thread should poll: a copy with a completion flag is in
+    /// progress, and no thread polls.
     template <class Copies>
     [[nodiscard]] bool should_poll(Copies& copies) {
         if constexpr (completion_flags<Platform>) {
@@ -201,11 +175,8 @@ private:
             return false;
         }
     }
-    /// Polls the completion flag of the oldest copy for a short time, or until `ready()` returns
-    /// true. If the flag is written, records the end of that copy. Otherwise, if a second has
-    /// passed since the time `looked` (the start of the wait or the last query), queries the events
-    /// of all copies, because the device may have failed. `turn` is the number of the copy that
-    /// this thread polled last. One thread at a time polls.
+    /// Polls the completion flag of the oldest copy for a short time, and records the end. After a
+    /// second, queries all events.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {
@@ -226,12 +197,8 @@ private:
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Waits a short time for the completion flag of the last copy of `p`. Returns true if the flag
-    /// shows that the copy is complete, false if the time has passed or `ready()` returned true
-    /// before. If `eager` is true, first polls for up to 30 us without sleep. Then sleeps for 20
-    /// us, or until a notification after which `ready()` returns true. The lock `held` is released
-    /// during both. On the simulated device it only sleeps: until the flag is written, `ready()`
-    /// returns true, or a second of simulated time has passed.
+    /// Waits a short time for the completion flag of `p`, polling first if `eager`. Returns true if
+    /// the copy is complete.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep

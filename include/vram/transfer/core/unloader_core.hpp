@@ -63,9 +63,8 @@ public:
     }
     ~unloader_core() { shut_down(); }
 
-    /// Waits until the sink has received all results, or until the sink or a copy has failed, and
-    /// ends the sink's thread. Then waits until all callbacks have returned and all completion
-    /// flags are written. A second call does nothing.
+    /// Waits until the sink has received all results or something failed, ends the sink's thread,
+    /// and waits for callbacks and flags.
     void shut_down() noexcept {
         // A forked child process does not have the sink's thread.
         if (!this->in_owning_process()) { return; }
@@ -110,8 +109,7 @@ private:
     device where_;
     /// The line of the program that made the unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
-    /// Keeps the handle of the stream that writes the results valid, if vram created the stream,
-    /// even if the program destroys it before its results.
+    /// Keeps the handle of the stream that writes the results valid, if vram created the stream.
     stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;

@@ -26,16 +26,11 @@
 namespace vram {
 namespace detail {
 
-/// Blocks of an unloader and the copies between them. Device blocks are in turn free, held by the
-/// program, and full (the result waits for its copy). A stream that reuses a device block waits for
-/// the copy of the previous result, but no host thread does. Pinned blocks are in turn empty,
-/// copying and copied, and empty again when the sink has returned. The thread that completes a pair
-/// of a full device block and an empty pinned one enqueues the copy.
+/// The blocks of an unloader, and their copies. Device blocks are in turn free, held by the
+/// program, and full; pinned blocks are empty, copying and copied.
 ///
 /// Failure   An exception of the sink or of a copy is thrown by each later `take` and `finish`.
-/// Threads   One thread of the program and one of the sink. No stream or event is used while the
-///           lock of `threads_` is held, because a callback may need the lock.
-/// Cost      A result takes the lock a few times. Nothing is allocated.
+/// Threads   No stream or event is used with the lock held, because a callback may need the lock.
 template <class Platform>
 class unloader_ring : private copy_owner<Platform> {
 public:
@@ -51,10 +46,8 @@ public:
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
-    /// Returns a free device block for the next result, after making the stream `s` wait for the
-    /// copy of the block's previous result. Blocks the calling thread until a block is free. Throws
-    /// if the program holds all device blocks, if `s` is being captured, or if the sink or a copy
-    /// has failed.
+    /// Returns a free device block for the next result, which the stream `s` may write. Waits for a
+    /// block; throws after a failure.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
@@ -79,10 +72,8 @@ public:
         return *got;
     }
 
-    /// Queues the first `bytes` bytes of the device block `from` as the next result. Their copy to
-    /// the host waits for the work enqueued so far on the stream `on` and on the streams that were
-    /// added by `result::record_stream`. Sets `from` to null. If this function throws, the block
-    /// still belongs to the caller.
+    /// Queues `bytes` bytes of the device block `from` as the next result, and sets `from` to null
+    /// unless this function throws.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -111,9 +102,8 @@ public:
         }
         threads_.notify();
     }
-    /// Makes the device block `s` free again without sending a result. First, the calling thread
-    /// waits for the work on the stream `on` and on the streams that were added by
-    /// `result::record_stream`. If a wait fails, the block is never used again.
+    /// Waits for the streams that write the device block `s`, then makes it free without a result.
+    /// A failed wait abandons the block.
     void drop(slot& s, stream on) noexcept {
         // A forked child process must not touch the block and its streams: the parent uses them.
         if (!in_owning_process()) { return; }
@@ -149,10 +139,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Blocks the calling thread until the sink has received all results, or until the sink or a
-    /// copy has failed. From then on `await_copied` returns null, which ends the sink's thread, and
-    /// `send` throws. Reports a failure that no call has thrown to the error sink, the function for
-    /// errors that cannot be thrown.
+    /// Waits until the sink has received all results or something failed, and ends the sink's
+    /// thread. Reports a failure that nothing has thrown.
     void stop() noexcept {
         bool lost = false;
         {
@@ -177,9 +165,8 @@ protected:
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Makes the pinned block `p` empty after the sink has returned. `problem` is null, or the
-    /// exception of the sink or of the wait for the result's copy. The first such exception is
-    /// stored: each later `take` and `finish` throws it, and the sink receives no further result.
+    /// Makes the pinned block `p` empty after the sink has returned. Stores `problem`, if not null,
+    /// which later `take` and `finish` throw.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = threads_.hold();
@@ -198,15 +185,14 @@ protected:
     copy_channel<Platform> channel_;
 
 private:
-    /// Throws `loader_error{forked}` in a forked child process. Takes no lock: one that another
-    /// thread of the parent held at the fork stays locked in the child.
+    /// Throws `loader_error{forked}` in a forked child process. Takes no lock, because a lock held
+    /// at the fork stays locked in the child.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Enqueues copies as long as a full device block and an empty pinned block exist, and no
-    /// result has failed. Called on the thread of the program or of the sink; one of them at a time
-    /// copies.
+    /// Enqueues copies as long as a full device block and an empty pinned block exist. One thread
+    /// at a time copies.
     void copy_all() noexcept {
         for (;;) {
             slot*   from = nullptr;
@@ -240,9 +226,8 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the exception `why` of the sink or of a copy, thrown at the result `index`, or `none`
-    /// if that is unknown. `what` names the part: "the sink", "the copy" or "a copy". Only the
-    /// first exception is stored. The lock must be held.
+    /// Stores the first exception `why` of the sink or a copy, the part `what`, and the result
+    /// `index`. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);

@@ -16,12 +16,10 @@
 namespace vram {
 namespace detail {
 
-/// Records a timed event at the start and at the end of the use of each batch. There are more pairs
-/// of events than batches in progress; a pair is read before it is used again. If its previous use
-/// is not complete then, the new use is not timed.
+/// Measures the use of each batch by a timed event at the start and one at the end. If no pair of
+/// events is free, a use is not timed.
 ///
-/// Threads   One thread calls `begin` and `sum`. Any thread may call `end` after `begin`.
-/// Cost      Two events for each batch. Nothing without pairs or without timed events.
+/// Threads   One thread calls `begin` and `sum`; any thread may call `end`.
 template <class Platform>
 class use_times {
 public:
@@ -61,8 +59,8 @@ public:
         }
     }
 
-    /// Returns the device time in nanoseconds from the delivery of a batch to its release, summed
-    /// over the batches whose use was timed and is complete.
+    /// Returns the device time in nanoseconds from delivery to release, summed over the batches
+    /// whose use was timed and is complete.
     [[nodiscard]] std::uint64_t sum() {
         for (auto const& p : pairs_) { read(*p); }
         return sum_;

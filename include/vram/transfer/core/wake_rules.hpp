@@ -11,8 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Counts of the threads of a loader or unloader that wait in `staged_wait` until a copy is
-/// complete or a block is free. The thread of a loop that waits for its next batch is not counted.
+/// Counts of a loader's or unloader's threads that wait in `staged_wait`. The thread of a loop that
+/// waits is not counted.
 struct waiting_threads {
     std::size_t idle        = 0;     ///< number of waiting threads, polling or asleep
     std::size_t awake       = 0;     ///< number of waiting threads that poll instead of sleeping
@@ -20,20 +20,11 @@ struct waiting_threads {
     bool        backing_off = false; ///< true while one thread polls for a free block, with pauses
 };
 
-/// The rules by which a loader's threads share the work of copying. A copy can begin if a pair of a
-/// filled pinned block and a free device block exists (`pair`). The thread that enqueues it is
-///
-///  - the consumer (the thread of the loop), if it waits for a batch, because the producer has the
-///    next batch to fill. If a batch is ready for it already, a producer that is awake (polls
-///    instead of sleeping) copies instead;
-///  - else a waiting producer, if one is awake when a batch is released;
-///  - else the thread that completed the pair by filling or releasing a block.
-///
-/// Threads are woken only if one of them can proceed, because a wake-up takes longer than a small
-/// copy.
+/// The rules by which a loader's threads share the work of copying. A possible copy is enqueued by
+/// the waiting loop, or by a waiting producer that polls, or else by the thread that made the copy
+/// possible.
 ///
 /// Threads   One thread at a time; the caller holds the loader's lock.
-/// Cost      A few comparisons.
 class wake_rules {
 public:
     void               start() noexcept { stopping_ = false; }
@@ -42,55 +33,44 @@ public:
 
     // The next functions are for the consumer (the thread of the loop).
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
-    /// Called with true before the consumer (the thread of the loop), while it waits for a batch,
-    /// itself enqueues a copy or fills a block; called with false afterwards.
+    /// Called with true before the waiting consumer (the thread of the loop) itself copies or
+    /// fills, and with false afterwards.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the waiting consumer (the thread of the loop) enqueues the next copy: if
-    /// `pair` is true (a pinned block is filled, and a device block is free), except if a batch is
-    /// `ready` for the consumer and a waiting producer (a thread that fills batches) polls
-    /// (`others.awake`). That producer then enqueues the copy.
+    /// Returns true if the waiting loop enqueues a possible copy (`pair`). If a batch is `ready`, a
+    /// polling producer does so instead.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
     }
 
-    /// Returns true if a waiting producer (a thread that fills batches) enqueues the next copy: if
-    /// `pair` is true (a pinned block is filled, and a device block is free) and the consumer (the
-    /// thread of the loop) does not wait for a batch. A waiting consumer enqueues the copy itself.
+    /// Returns true if a waiting producer enqueues a possible copy (`pair`): the loop does not wait
+    /// for a batch.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
 
-    /// Called after a thread has tried to enqueue a copy. Returns true if it must wake all waiting
-    /// threads: because the copy was not enqueued (`failed`), the loader stops, the consumer (the
-    /// thread of the loop) waits for a batch, or the copy has not ended (`flies`) and no waiting
-    /// thread would notice its end. With a completion flag (`flagged`), only a thread that polls
-    /// the flags notices it. Without one, a thread notices it if it is awake or if other copies
-    /// were in progress before (`copies`: their number with this one).
+    /// Called after a thread tried to enqueue a copy. Returns true if all waiting threads must be
+    /// woken. `flies`: the copy has not ended.
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if the copy is not complete (`flies`), and no waiting thread would notice its end:
-        // with a completion flag, because no thread polls the flags; without one, because all
-        // waiting threads sleep without a time limit (`alone`).
+        // No waiting thread would notice the end of the copy: none polls its flag, or all sleep
+        // without a time limit.
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Called by a thread that has released a batch. Returns true if a copy is possible (`pair`: a
-    /// pinned block is filled, and a device block is free) and a waiting producer (a thread that
-    /// fills batches) polls: that producer enqueues the copy. Otherwise returns false: the calling
-    /// thread enqueues a possible copy itself, because waking a sleeping producer would take
-    /// longer.
+    /// Called by a thread that has released a batch. Returns true if a polling producer enqueues
+    /// the possible copy (`pair`).
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
 
 private:
     bool consumer_waits_ = false; ///< true while the consumer waits for a batch
-    /// True while the consumer (the thread of the loop), which waits for a batch, itself enqueues a
-    /// copy or fills a block. It is awake then, so `wakes_after_copy` does not wake it.
+    /// True while the waiting consumer (the thread of the loop) itself copies or fills. It is
+    /// awake, and so need not be woken.
     bool consumer_works_ = false;
     bool stopping_       = false;
 };
