@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// Selects the elements beyond the ends of an array. Each enumerator shows them for the row
-/// `a b c d`, to the left and right of the bars.
+/// Selects the values beyond the ends of an array. Each enumerator shows them, outside of the bars,
+/// for the row `a b c d`.
 enum class boundary {
     clip, ///< no elements: the part of a halo beyond the border is left out
     edge, ///< `a a|a b c d|d d`: the outermost element is repeated
@@ -24,13 +24,12 @@ enum class boundary {
     constant,  ///< `x x|a b c d|x x`: all have one value `x`, set by the caller (default 0)
 };
 
-/// Result of `boundary_place` for a position at which no element of the row appears: beyond an end
-/// with `clip` or `constant`, and everywhere in an empty row.
+/// Result of `boundary_place` for a position without an element, for example beyond an end with
+/// `boundary::clip`.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the index of the element of a row that appears at position `at`, which may lie outside
-/// of the row. The row has `extent` elements. Returns `nowhere` if `how` selects no element, or if
-/// the row is empty. Reflections and periods continue for any distance. Cost: constant.
+/// Returns the index of the element that appears at position `at`, also outside of the row of
+/// `extent` elements, or `nowhere`.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
@@ -62,11 +61,8 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Visits the elements that appear at `length` positions of a row, from position `begin` on, in
-/// contiguous runs: calls `visit(offset, place, count)`. `offset` is the distance of the run from
-/// `begin`, and `place` the index of its first element. Positions without an element are skipped.
-/// Cost: one visit for the part inside the row, and one for each element outside (for `wrap`, one
-/// for each period).
+/// Calls `visit(offset, place, count)` for each run of contiguous elements of a row. `offset`
+/// counts from `begin`, `place` from the row's begin.
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {

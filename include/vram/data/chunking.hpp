@@ -16,22 +16,21 @@ namespace vram {
 struct chunking_options {
     /// Bytes before the first chunk that belong to no chunk, such as a header.
     std::size_t first = 0;
-    /// Number of bytes at the end of each chunk with which the next chunk begins again. Must be
-    /// less than the bytes of a chunk.
+    /// Number of bytes that each chunk repeats from the end of the chunk before. Must be less than
+    /// the size of a chunk.
     std::size_t overlap = 0;
-    /// If true, the last chunk is left out if it is shorter than requested, even if it is the only
+    /// If true, a last chunk with fewer bytes than requested is left out, even if it is the only
     /// one.
     bool drop_partial = false;
 };
 
-/// Divides `total` bytes into chunks of `chunk` bytes: each chunk begins `overlap` bytes before the
-/// end of the previous one. The last one ends at the end of the bytes, and may be shorter. No chunk
-/// consists of overlap alone.
+/// Divides `total` bytes into chunks of `chunk` bytes. Each chunk begins `overlap` bytes before the
+/// end of the previous one, and the last may be shorter.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
 /// Failure   The constructor throws `layout_error` if a chunk is not longer than the overlap.
-/// Cost      Constant time. No number overflows.
+/// Cost      Constant time.
 class chunking {
 public:
     struct piece {

@@ -16,19 +16,19 @@
 
 namespace vram {
 
-/// A loader's source of several sources: all batches of the first one, then those of the second
-/// one, and so on. No batch contains data of two sources: at the end of a source, a batch ends.
+/// A loader's source that concatenates several sources: it returns all batches of the first source,
+/// then all of the second, and so on.
 ///
 ///     std::vector<file_chunks<file>> shards;
 ///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }
 ///     loader{concat{std::move(shards)}, stream};
 ///
-/// With `loader_options::shuffle`, the batches of all sources are shuffled together.
+/// No batch contains data of two sources. With `loader_options::shuffle`, the batches of all
+/// sources are shuffled together.
 ///
 /// Failure   Throws the exceptions of the sources.
 /// Threads   The rules are those of the sources.
-/// Cost      Finding the source of a batch is O(log sources). The sizes of the sources are queried
-///           once, in the constructor.
+/// Cost      Finding the source of a batch is O(log sources).
 template <class Source>
     requires requires(Source const& s) {
         { s.size() } -> std::convertible_to<std::size_t>;
@@ -59,8 +59,8 @@ public:
 
         friend bool operator==(place const&, place const&) = default;
     };
-    /// Returns the position of batch `index`, which must be less than `size()`: the number of its
-    /// source, and its index in that source.
+    /// Returns the source of batch `index`, and the index of the batch in that source. `index` must
+    /// be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
         // Binary search: `s` becomes the number of the source that contains batch `index`.
         std::size_t s    = 0;
@@ -77,16 +77,15 @@ public:
     }
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
-    /// Returns `batch_bytes(i)` of the source that has batch `index` as its batch i. `index` must
-    /// be less than `size()`.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const
         requires requires(Source const& s) { s.batch_bytes(index); }
     {
         auto const [source, at] = (*this)[index];
         return sources_[source].batch_bytes(at);
     }
-    /// Returns `is_short(i)` of the source that has batch `index` as its batch i. `index` must be
-    /// less than `size()`.
+    /// Returns true if the source of batch `index` calls the batch short. `index` must be less than
+    /// `size()`.
     [[nodiscard]] bool is_short(std::size_t index) const
         requires requires(Source const& s) { s.is_short(index); }
     {
@@ -94,9 +93,8 @@ public:
         return sources_[source].is_short(at);
     }
 
-    /// Fills `to` with batch `index`: calls `fill` of the one of the concatenated sources that has
-    /// this batch, with the index of the batch in that source. Returns the result of that call, or
-    /// 0 after the last batch of all sources.
+    /// Fills `to` with batch `index` by `fill` of the batch's source. Returns the result of that
+    /// call, or 0 after the last batch.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -106,9 +104,8 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
-    /// Enqueues on the stream `copies` the copies of batch `index` into `device`: calls `enqueue`
-    /// of the one of the concatenated sources that has this batch. Returns the result of that call,
-    /// or 0 after the last batch of all sources.
+    /// Enqueues the copies of batch `index` by `enqueue` of the batch's source. Returns the result
+    /// of that call, or 0 after the last batch.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }
@@ -121,8 +118,7 @@ public:
 
 private:
     std::vector<Source> sources_;
-    /// For each source, the number of batches of all sources up to and including this one: the
-    /// index of the first batch after it.
+    /// For each source, the index of the first batch after its last one.
     std::vector<std::size_t> ends_;
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;

@@ -17,27 +17,17 @@
 
 namespace vram {
 
-/// The layout of a batch of up to `samples` samples. Each sample has one value of every `Field`: a
-/// number, a struct or an array. The batch contains all values of the first field, then all of the
-/// second one, and so on.
+/// The layout of a batch of up to `samples` samples, each with one value of every `Field`. The
+/// batch contains all values of the first field, then all of the second, and so on.
 ///
 ///     fields<float[3][224][224], int> const layout{256};
 ///     auto [images, labels] = layout.in(to, n);        // spans that a source fills with n samples
 ///     return layout.bytes(n);                          // bytes of these n samples
 ///     auto [images, labels] = layout.of(batch);        // spans to pass to a kernel
 ///
-/// The elements of an array field come as one span: n * 3 * 224 * 224 floats. A single field is
-/// selected by its number, or by its type if no other field has that type: `get<1>(batch)`,
-/// `get<label>(batch)`.
+/// Each field begins at the same offset in every batch, even if a batch has fewer samples.
 ///
-/// A field begins at the same offset in every batch, by default aligned to 256 bytes, even if the
-/// batch has fewer samples; then there are unused bytes after each field but the last, which are
-/// copied too. So kernels and graphs may keep the addresses, and the bytes of a batch determine its
-/// number of samples.
-///
-/// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
-///           `wrong_size` if memory is too small for the samples, or if they are more than
-///           `samples`, `not_whole` if the bytes of a batch do not belong to this layout.
+/// Failure   Throws `layout_error` if bytes overflow, or if memory or a batch has the wrong size.
 /// Threads   Any thread may use a copy; the layout is a value.
 /// Cost      A few additions.
 template <class... Field>
@@ -57,9 +47,8 @@ public:
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
-    /// Computes the layout of batches with up to `samples` samples, in which each field begins at a
-    /// multiple of `alignment` bytes. Throws `layout_error` if `samples` is 0 or the bytes
-    /// overflow.
+    /// Computes the layout of batches, with each field at a multiple of `alignment` bytes. Throws
+    /// `layout_error` if `samples` is 0 or the bytes overflow.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
@@ -81,8 +70,8 @@ public:
 
     /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Returns the bytes of `n` samples up to the end of the last field; 0 if `n` is 0. Throws
-    /// `layout_error{wrong_size}` if `n` is more than `samples()`.
+    /// Returns the bytes of a batch of `n` samples. Throws `layout_error{wrong_size}` if `n` is
+    /// more than `samples()`.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
@@ -95,8 +84,8 @@ public:
     [[nodiscard]] std::size_t offset() const noexcept {
         return offsets_[Index];
     }
-    /// Returns the number of samples of a batch with `bytes` bytes, the reverse of `bytes(n)`.
-    /// Throws `layout_error{not_whole}` if no number of samples has this size.
+    /// Returns the number of samples of a batch with `bytes` bytes. Throws
+    /// `layout_error{not_whole}` if no number of samples has this size.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
@@ -109,8 +98,7 @@ public:
     }
 
     /// Returns the span of field `Index` of `n` samples in the memory `to`. Throws
-    /// `layout_error{wrong_size}` if `to` has fewer than `bytes(n)` bytes, or if `n` is more than
-    /// `samples()`.
+    /// `layout_error{wrong_size}` if `to` is too small for them.
     template <std::size_t Index>
     [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
@@ -119,15 +107,14 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`, one span for
-    /// each field, in order. Throws as `in<Index>`.
+    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`. Throws as
+    /// `in<Index>`.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Returns the span of field `Index` of `batch`, an object with `data()` and with `size()` in
-    /// bytes, such as `vram::batch`. Throws `layout_error{not_whole}` if no number of samples has
-    /// this size.
+    /// Returns the span of field `Index` of `batch`. Throws `layout_error{not_whole}` if the batch
+    /// does not consist of whole samples.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};

@@ -31,9 +31,8 @@ struct file_options {
         create, ///< creates a file or empties an existing one, for reading and writing
     };
     mode use = mode::read;
-    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if the file system allows it.
-    /// This concerns the part of a call of which offset, memory address and size are multiples of
-    /// `file::direct_alignment`; the rest of the call goes through the page cache.
+    /// If true, reads and writes bypass the page cache where offset, address and size are multiples
+    /// of `file::direct_alignment`, unless the file system refuses.
     bool direct = false;
 };
 
@@ -44,16 +43,10 @@ struct file_options {
 ///     file results{"out.bin", {.use = file_options::mode::create}};
 ///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
 ///
-/// With the option `direct`, the parts with an offset and a memory address that are multiples of
-/// `direct_alignment` bypass the page cache, and the rest goes through it. If the file system
-/// refuses, everything goes through the page cache, and `direct_refused()` returns the reason.
-///
-/// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
-///           done. A read beyond the end of the file is an error too. Interrupted and short calls
-///           are repeated. The destructor closes the file and reports no error; call `flush` before
-///           it if late errors matter.
+/// Failure   Throws `file_error`, also for a read beyond the end of the file; the destructor
+///           reports no errors.
 /// Threads   Any threads may read and write concurrently, but not move or destroy the file.
-/// Cost      One system call for each run of bytes. Only opening allocates.
+/// Cost      One system call for each run of bytes.
 template <class Calls>
 class basic_file {
 public:
@@ -121,21 +114,18 @@ public:
         }
     }
     /// Blocks the calling thread until all bytes written so far are on the storage device. Throws
-    /// `file_error` if that fails, or if an earlier write failed and the system reports this only
-    /// now.
+    /// `file_error` if a write failed.
     void flush() {
         while (Calls::flush(plain_.fd) != 0) {
             if (errno != EINTR) { fail(errno); }
         }
     }
 
-    /// Returns true if the aligned parts of reads and writes bypass the page cache: the option
-    /// `file_options::direct` was set, and the file system has not refused it so far.
+    /// Returns true if reads and writes with aligned addresses and offsets bypass the page cache.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
-    /// Returns the reason for which the file system refused to bypass the page cache. No error if
-    /// it was not requested or not refused.
+    /// Returns the reason for which the file system refused to bypass the page cache, or no error.
     [[nodiscard]] std::error_code direct_refused() const noexcept {
         return {refused_.load(std::memory_order_relaxed), std::generic_category()};
     }
@@ -176,10 +166,8 @@ private:
         }
     }
 
-    /// Transfers `bytes` bytes between the memory `p` and the file at `offset` by the system call
-    /// `call`. Some parts of the bytes use the descriptor with `O_DIRECT`, and others the one
-    /// without (see `next_run`): each part takes one call, or more if a call is short or
-    /// interrupted.
+    /// Reads or writes `bytes` bytes at `offset` by calls of `call`, with the memory at `p`.
+    /// Repeats short and interrupted calls.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {
@@ -221,8 +209,7 @@ private:
     std::string      path_;
     descriptor_owner plain_;
     descriptor_owner direct_;
-    /// `errno` with which the system refused `O_DIRECT`, or `ENOTSUP` if it has no such flag; 0 if
-    /// `O_DIRECT` was not requested or not refused.
+    /// `errno` with which the system refused `O_DIRECT`, or 0.
     mutable std::atomic<int> refused_{0};
 };
 

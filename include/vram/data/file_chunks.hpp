@@ -15,27 +15,20 @@
 
 namespace vram {
 
-/// A loader's source: each batch is a chunk of a file. Consecutive chunks may overlap; the last may
-/// be shorter.
+/// A loader's source: each batch is a chunk of a file. Consecutive chunks may overlap, and the last
+/// may be shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // keeps matches whole
 ///
-/// If the file was opened with `direct`, chunks with an offset and a size that are multiples of
-/// 4096 bytes bypass the page cache, because the platform's pinned memory is aligned to pages.
-/// Blocks from a user's pool or from pageable memory may not be, and are then read through the page
-/// cache.
-///
-/// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
-///           The constructor also throws `layout_error` (see `chunking`). It fixes the number of
-///           chunks; later growth of the file is ignored.
-/// Threads   Any number of threads may call `fill`, for different batches or one batch.
+/// Failure   Throws `file_error` if a read fails; the constructor also throws `layout_error`.
+/// Threads   Any number of threads may call `fill`.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
 class file_chunks {
 public:
-    /// Divides the file `from`, with the size that it has now, into chunks of `chunk` bytes (see
-    /// `chunking`), one for each batch.
+    /// Divides the file `from` into chunks of `chunk` bytes (see `chunking`). Ignores bytes that
+    /// are appended to the file later.
     file_chunks(File from, std::size_t chunk, chunking_options options = {})
         : file_{std::move(from)}, cut_{file_.size(), chunk, options} {}
 
@@ -47,13 +40,11 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
-    /// Returns the offset in the file and the number of bytes of batch `index`, which must be less
-    /// than `size()`.
+    /// Returns offset and size of batch `index` in the file. `index` must be less than `size()`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index` into `to`, if `to` is large enough; otherwise reads nothing. Returns the
-    /// bytes of the batch in both cases. Returns 0 after the last batch, or if `stop` is requested
-    /// before the last byte is read.
+    /// Reads batch `index` if `to` is large enough. Returns the size of the batch; 0 after the last
+    /// batch or a request of `stop`.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }

@@ -16,20 +16,20 @@
 
 namespace vram {
 
-/// Thrown if a file cannot be opened, read or written as requested. The code is the system's
-/// (`errno`, generic category), or, if no system call failed, one of `file_error::category()`.
+/// Thrown if a file cannot be opened, read or written as requested. The code is `errno`, or a
+/// `reason` if no system call failed.
 ///
 ///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
 ///
-/// Threads   Copies share their path, and copying never throws.
+/// Threads   Copying never throws.
 class file_error : public std::system_error {
 public:
     /// Reasons of an error for which no system call failed.
     enum class reason {
         ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
         not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
-        /// The bytes of the file after its header are not a whole number of records or elements of
-        /// `wanted` bytes: `got` bytes remain at `offset`.
+        /// The file ends within a record or element of `wanted` bytes: `got` bytes remain at
+        /// `offset`.
         partial_record,
         damaged, ///< the bytes at `offset` are not of the expected format
     };
@@ -48,22 +48,22 @@ public:
         : file_error{std::error_code{static_cast<int>(why), category()}, std::move(path), offset,
                      wanted, got} {}
 
-    /// Returns a text with the path of the file, the description of the error, and the offset and
-    /// numbers of bytes if they are known.
+    /// Returns a text with the path of the file, the description of the error, and its offset and
+    /// sizes in bytes.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    /// Returns the offset in the file at which the failed call or the incomplete record begins, or
-    /// at which the damage was found.
+    /// Returns the offset in the file at which the failed call, the incomplete record or the damage
+    /// begins.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
-    /// Returns the number of bytes that the failed call requested, or that a whole record has.
+    /// Returns the number of bytes that the failed call requested, or the size of a whole record or
+    /// header.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
-    /// Returns the number of bytes that the failed call read or wrote before the failure, that the
-    /// incomplete record has, or that the file has if it is shorter than its header.
+    /// Returns the number of bytes that the failed call transferred, or that the incomplete record
+    /// or header has.
     [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
-    /// Returns true if the error has the reason `why`; false for other reasons and errors of the
-    /// system.
+    /// Returns true if the error has the reason `why`.
     [[nodiscard]] bool is(reason why) const noexcept {
         return code().category() == category() && code().value() == static_cast<int>(why);
     }

@@ -27,17 +27,15 @@ struct file_records_options {
 ///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
 ///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records
 ///
-/// Failure   Throws `file_error{partial_record}` if the file does not consist of whole records, for
-///           example because it is still being written, and `file_error{ends_early}` if it is
-///           shorter than its header. Throws `layout_error{empty}` if a record or a batch has no
-///           bytes. Reading throws the errors of the file.
+/// Failure   Throws `file_error`, also if the file does not consist of whole records, or
+///           `layout_error` if a record or batch has no bytes.
 /// Threads   Any number of threads may call `fill`.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
 class file_records {
 public:
-    /// Divides the records of the file `from`, of `record_bytes` bytes each, into batches of
-    /// `records` records. Throws if the file does not consist of whole records.
+    /// Divides the file's records of `record_bytes` bytes into batches of `records` records. Throws
+    /// if the file does not consist of whole records.
     file_records(File from, std::size_t record_bytes, std::size_t records,
                  file_records_options options = {})
         : record_bytes_{record_bytes},
@@ -68,9 +66,8 @@ public:
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index` into `to`, if `to` is large enough; otherwise reads nothing. Returns the
-    /// bytes of the batch in both cases. Returns 0 after the last batch, or if `stop` is requested
-    /// before the last byte is read.
+    /// Reads batch `index` if `to` is large enough. Returns the size of the batch; 0 after the last
+    /// batch or a request of `stop`.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;

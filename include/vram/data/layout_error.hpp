@@ -14,27 +14,25 @@
 
 namespace vram {
 
-/// Thrown if data cannot be divided or laid out as requested: `why()` is the reason. The
-/// description of each reason says which numbers `value()` and `limit()` return, usually the wrong
-/// number and the largest one that is possible; 0 if it names none. `dimension()` is the dimension
-/// or field with the problem.
+/// Thrown if data cannot be divided or laid out as requested. Each `reason` describes the numbers
+/// that `value()` and `limit()` return.
 class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
     enum class reason {
-        /// `value` elements or samples, in one dimension, field or batch, are more than `limit`: a
-        /// number of elements or bytes would overflow.
+        /// `value` elements or samples are more than `limit`, so that a number of bytes would
+        /// overflow.
         too_large,
         empty,   ///< a piece, a tile, a record or a batch of 0 bytes
         overlap, ///< the overlap `value` is not less than the piece of `limit` bytes
         /// Memory of `value` bytes for a layout of `limit` bytes, or `value` samples for a layout
         /// of at most `limit` samples.
         wrong_size,
-        /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch,
-        /// which has `limit` bytes.
+        /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch
+        /// of `limit` bytes.
         not_whole,
-        /// The device must fill memory with an element of `value` bytes, but can only repeat one
-        /// byte, and the bytes of the element differ.
+        /// The device can only repeat one byte to fill memory, but the bytes of the element of
+        /// `value` bytes differ.
         no_pattern,
     };
 
@@ -49,8 +47,7 @@ public:
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the number, from 0, of the dimension or field with the problem; 0 if the reason
-    /// concerns none of them in particular.
+    /// Returns the number, from 0, of the dimension or field with the problem, if any.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }

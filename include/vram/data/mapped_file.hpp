@@ -24,11 +24,11 @@ namespace vram {
 
 /// Options of a `mapped_file`: if the file is created, and when its bytes are read.
 struct mapped_file_options {
-    /// If not 0, creates the file, or empties an existing one, with this many zero bytes, which can
-    /// be written through the mapping. 0 opens an existing file, which can only be read.
+    /// If not 0, creates or empties the file and gives it this many zero bytes. 0 opens an existing
+    /// file for reading.
     std::size_t create = 0;
-    /// If true, the system reads the whole file while it maps the file, and not page by page at the
-    /// first access. Has no effect if the system has no `MAP_POPULATE`.
+    /// If true, the system reads the whole file while the constructor maps it. Has no effect
+    /// without `MAP_POPULATE`.
     bool populate = false;
 };
 
@@ -38,16 +38,10 @@ struct mapped_file_options {
 ///     tile_source patches{shape, scan.span<std::uint16_t const>()};
 ///     mapped_file result{"out.raw", {.create = bytes}};     // the system writes its pages later
 ///
-/// Failure   Throws `file_error` if the file or the mapping is refused, or if the file is not a
-///           whole number of elements. If another process truncates the file, or if the disk has no
-///           room for written pages, the system kills the program (SIGBUS). Read a file that others
-///           write with `file_chunks` instead.
-/// Threads   Any thread may read the bytes, and write those of a file that this object created. Two
-///           threads must not access one byte if one of them writes it. Moving and destroying need
-///           exclusive access.
-/// Cost      A page fault at the first access to each run of pages, and a read of the file if the
-///           pages are not in the page cache. After `will_need` the read begins before the access.
-///           For sequential reading, `file_chunks` is nearly as fast.
+/// Failure   Throws `file_error`; accesses may raise SIGBUS if the disk is full or another process
+///           truncates the file.
+/// Threads   Any thread may access the bytes, but not concurrently with a write of the same byte.
+/// Cost      A page fault at the first access to a page, with a read of the file if necessary.
 class mapped_file {
 public:
     explicit mapped_file(std::string path, mapped_file_options options = {})
@@ -88,9 +82,8 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// Returns the bytes from `header` on as elements; `header` must be a multiple of their
-    /// alignment. The elements must be const, unless this object created the file. Throws
-    /// `file_error` if the bytes are not whole elements, or if the file is shorter than `header`.
+    /// Returns the bytes after the first `header` as elements, const for an opened file. Throws
+    /// `file_error` if they are not whole elements.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
@@ -110,8 +103,8 @@ public:
                 (size() - header) / sizeof(Element)};
     }
 
-    /// Announces that `bytes` bytes from `offset` on are accessed soon, so that the system may
-    /// begin to read them. The system may ignore this, and reports no error.
+    /// Advises the system to begin to read `bytes` bytes from `offset` on. The system may ignore
+    /// the advice.
     void will_need(std::size_t offset, std::size_t bytes) const noexcept {
         if (offset >= size()) { return; }
         std::size_t const begin = align_down(offset, page);
@@ -120,7 +113,7 @@ public:
     }
 
     /// Blocks the calling thread until all bytes written to the mapping are on the storage device.
-    /// Throws `file_error` if a write to storage has failed; the system may report this only now.
+    /// Throws `file_error` if a write failed.
     void flush() {
         if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
             fail(errno, bytes_.size());

@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// A loader's source: each batch is a part of the host memory `from`, which the source copies into
-/// pinned memory. It does not own `from`.
+/// A loader's source: each batch is a part of the host memory `from`, which is copied into pinned
+/// memory and must outlive the source.
 ///
 ///     mapped_file const map{"log.bin"};
 ///     loader{memory_chunks{map.bytes(), 64_MiB}, stream};
@@ -23,7 +23,7 @@ namespace vram {
 ///
 /// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
 /// Threads   Several threads may call `fill` concurrently.
-/// Cost      One memcpy for each batch, 5 to 12 GB/s per thread.
+/// Cost      One memcpy for each batch.
 class memory_chunks {
 public:
     /// Divides the memory `from` into chunks of `chunk` bytes (see `chunking`), one for each batch.
@@ -45,8 +45,8 @@ public:
         return {from_.data() + offset, bytes};
     }
 
-    /// Copies batch `index` into `to`, if `to` is large enough; otherwise copies nothing. Returns
-    /// the bytes of the batch in both cases, or 0 after the last batch.
+    /// Copies batch `index` if `to` is large enough. Returns the bytes of the batch, or 0 after the
+    /// last batch.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

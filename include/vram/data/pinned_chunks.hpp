@@ -12,17 +12,15 @@
 
 namespace vram {
 
-/// A loader's source: its batches are parts of `from`, which the device copies without staging. The
-/// memory must be pinned or registered, and unchanged until the last copy is complete.
+/// A loader's source: its batches are parts of the pinned memory `from`, which the device copies
+/// directly. The memory must not change before the last copy is complete.
 ///
 ///     pinned_chunks source{std::as_bytes(std::span{samples}), 64_MiB};
 ///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader
 ///
-/// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
-///           `enqueue` throws an error of the platform if the copy cannot be enqueued.
+/// Failure   The constructor throws `layout_error`, and `enqueue` an error of the platform.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
-/// Streams   `enqueue` returns when the copy is enqueued on the stream `copies`. Pageable memory
-///           works as well but slowly, because CUDA stages the copy while the caller waits.
+/// Streams   `enqueue` returns when the copy is enqueued.
 /// Cost      One copy for each batch.
 class pinned_chunks {
 public:
@@ -34,8 +32,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
     /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return chunks_.batch_bytes(); }
-    /// Returns the bytes of batch `index`, which must be less than `size()`. Only the last batch
-    /// may be shorter than the others.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return chunks_.batch_bytes(index);
     }
@@ -46,9 +43,8 @@ public:
         return chunks_[index];
     }
 
-    /// Enqueues the copy of batch `index` to `device` on the stream `copies`, if `device` is large
-    /// enough; otherwise enqueues nothing. Returns the bytes of the batch in both cases, or 0 after
-    /// the last batch.
+    /// Enqueues the copy of batch `index` if `device` is large enough. Returns the bytes of the
+    /// batch, or 0 after the last batch.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

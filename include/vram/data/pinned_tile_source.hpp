@@ -15,26 +15,22 @@
 
 namespace vram {
 
-/// A `tile_source` of a volume in pinned or registered memory. The device copies the tiles directly
-/// out of the volume; no host thread gathers them, and no pinned blocks are needed.
+/// A `tile_source` of a volume in pinned memory: the device copies the tiles directly out of the
+/// volume, which must not change before the copies are complete.
 ///
 ///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
 ///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
-/// Failure   The constructor throws `layout_error`: `wrong_size` or `too_large` as `tile_source`,
-///           and `no_pattern` if with `boundary::constant` the bytes of the element `outside`
-///           differ, because the device fills memory byte by byte. `enqueue` throws errors of the
-///           platform; the copies of the tile that were enqueued before are still executed.
+/// Failure   The constructor throws `layout_error`, also if the bytes of a constant `outside`
+///           differ; `enqueue` throws errors of the platform.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
-/// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
-///           until they are complete. A pageable volume works as well, but slowly.
-/// Cost      One copy for each tile inside the volume. At the border see `tile_copies`.
+/// Streams   `enqueue` returns when the copies are enqueued on `copies`.
+/// Cost      One copy for each tile inside the volume, and more at the border.
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    /// Creates a source whose batches are the tiles `cut` of `volume`, which must outlive the
-    /// source. `outside` is the value of elements beyond the border of the volume with
-    /// `boundary::constant`.
+    /// Creates a source of the tiles `cut` of `volume`, which must outlive the source. `outside` is
+    /// the value that `boundary::constant` uses.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -47,22 +43,20 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
-    /// Returns the largest number of bytes that a batch can have. With `boundary::clip`, possibly
-    /// no batch has as many.
+    /// Returns the largest number of bytes that a batch can have.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
     /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
     /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
-    /// Returns true if the end of the volume cuts tile `index`: a loader with `last_batch::drop`
-    /// leaves out these tiles only, and no tile whose halo is clipped.
+    /// Returns true if the end of the volume cuts tile `index`. A loader with `last_batch::drop`
+    /// leaves out these tiles.
     [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
-    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`, if
-    /// `device` is large enough; otherwise enqueues nothing. Returns the bytes of tile and halo in
-    /// both cases, or 0 after the last tile.
+    /// Enqueues the copies of tile and halo if `device` is large enough. Returns the bytes of both,
+    /// or 0 after the last tile.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

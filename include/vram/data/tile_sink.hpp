@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// Writes results of tiles into a volume: the reverse of a `tile_source`. Halos are not written, so
-/// each element of the volume is written once. The tiles may come in any order.
+/// Writes results of tiles into a volume, without their halos: the reverse of a `tile_source`. The
+/// tiles may come in any order.
 ///
 ///     tile_sink results{cut, result};                      // for batches of tile and halo
 ///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
@@ -24,18 +24,16 @@ namespace vram {
 ///     results.put(patch, index);                                     // from the host
 ///
 /// Failure   Throws `layout_error{wrong_size}` if the volume or a tile has the wrong number of
-///           elements. `enqueue` throws errors of the platform.
+///           elements.
 /// Threads   Several threads may write different tiles.
-/// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when they are
-///           complete. A pageable volume works as well: then the host waits for each tile.
-/// Cost      One copy, or on the host one memcpy for each row. See also `tile_copies`.
+/// Streams   The tile is in the volume when the copies of `enqueue` on the stream are complete.
+/// Cost      One copy, or on the host one memcpy for each row.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    /// Creates a sink that writes results of the tiles `cut` into `volume`, which must outlive the
-    /// sink. `part` states if each result contains the tile with its halo (`whole`) or without
-    /// (`inner`).
+    /// Creates a sink for the tiles `cut` of `volume`, which must outlive the sink. `part` states
+    /// if results contain the halo.
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
@@ -48,16 +46,14 @@ public:
     [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
-    /// Copies tile `index` from the host memory `from` into the volume, on the calling thread.
-    /// Throws `layout_error{wrong_size}` if `from` does not have the size of the tile (with or
-    /// without halo, see `tile_part`).
+    /// Copies tile `index` from host memory into the volume. Throws `layout_error{wrong_size}` if
+    /// `from` does not have the size of the tile.
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);
     }
-    /// Enqueues on `stream` the copies of tile `index` from the device memory `device` into the
-    /// volume. Throws `layout_error{wrong_size}` if `device` does not have the size of the tile
-    /// (with or without halo, see `tile_part`).
+    /// Enqueues the copies of tile `index` into the volume. Throws `layout_error{wrong_size}` if
+    /// `device` does not have the size of the tile.
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

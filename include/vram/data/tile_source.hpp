@@ -17,9 +17,8 @@
 
 namespace vram {
 
-/// A loader's source for a volume in host memory that does not fit on the device. Each batch is one
-/// tile of the volume with its halo, contiguous row by row. `cut[index]` returns the position of
-/// tile `index` and the extents of its batch.
+/// A loader's source for a volume in host memory. Each batch is one tile of the volume with its
+/// halo, contiguous row by row.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
 ///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span
@@ -27,17 +26,16 @@ namespace vram {
 ///         blur(stream, b.span<float>(), cut[b.source_index()]);
 ///     }
 ///
-/// Failure   The constructor throws `layout_error`: `wrong_size` if the volume does not have as
-///           many elements as its extents, `too_large` if the bytes of a batch overflow.
-/// Threads   Any number of threads may call `fill`. The volume must not change while they read it.
-/// Cost      One memcpy for each row of the tile. Beyond the border see `tile_copies`.
+/// Failure   The constructor throws `layout_error` if the volume does not have the size of its
+///           extents, or a batch overflows.
+/// Threads   Any number of threads may call `fill`; the volume must not change meanwhile.
+/// Cost      One memcpy for each row of the tile, and more at the border.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
-    /// Creates a source whose batches are the tiles `cut` of `volume`, which must outlive the
-    /// source. `outside` is the value of elements beyond the border of the volume with
-    /// `boundary::constant`.
+    /// Creates a source of the tiles `cut` of `volume`, which must outlive the source. `outside` is
+    /// the value that `boundary::constant` uses.
     tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
@@ -51,27 +49,25 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
-    /// Returns the largest number of bytes that a batch can have. With `boundary::clip`, possibly
-    /// no batch has as many.
+    /// Returns the largest number of bytes that a batch can have.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
     /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
     /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
-    /// Returns true if the end of the volume cuts tile `index`: a loader with `last_batch::drop`
-    /// leaves out these tiles only, and no tile whose halo is clipped.
+    /// Returns true if the end of the volume cuts tile `index`. A loader with `last_batch::drop`
+    /// leaves out these tiles.
     [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
-    /// Returns the object that, for each tile, lists the copies between the volume and a block with
-    /// the tile and its halo.
+    /// Returns the object that lists the copies between the volume and each tile with its halo.
     [[nodiscard]] detail::tile_copies<Rank> const& copies() const noexcept { return copies_; }
     [[nodiscard]] std::span<Element const>         volume() const noexcept { return volume_; }
     /// Returns the value of elements beyond the border with `boundary::constant`.
     [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
-    /// Copies tile `index` and its halo into `to`, if `to` is large enough; otherwise copies
-    /// nothing. Returns the bytes of tile and halo in both cases, or 0 after the last tile.
+    /// Copies tile `index` and its halo if `to` is large enough. Returns the bytes of both, or 0
+    /// after the last tile.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -18,8 +18,8 @@ namespace vram {
 enum class tile_order {
     last_fastest,  ///< row-major order of the tiles: the last dimension varies fastest
     first_fastest, ///< column-major order of the tiles: the first dimension varies fastest
-    /// Like `last_fastest`, but every second row of tiles is visited backwards, and so are the rows
-    /// of every second slice, so that each tile touches the tile before it.
+    /// Like `last_fastest`, but every second row and slice of tiles is visited backwards, so that
+    /// consecutive tiles touch.
     snake,
 };
 
@@ -32,15 +32,15 @@ struct tile_options {
     /// Width of the halo in each dimension: the number of elements on each side of a tile that its
     /// batch also contains.
     std::size_t halo[Rank]{};
-    /// Values of a halo's elements beyond the border of the volume. With `boundary::clip` there are
-    /// no such elements: the halo ends at the border.
+    /// Values of the elements of a halo beyond the border of the volume. With `boundary::clip`, the
+    /// halo ends at the border.
     boundary outside = boundary::clip;
     /// Order of the tiles and their batches.
     tile_order order = tile_order::last_fastest;
 };
 
-/// One tile: its position in the volume, and the layout of its batch (the tile with its halo). A
-/// plain value that kernels can use.
+/// One tile: its position in the volume, and the layout of its batch (the tile with its halo).
+/// Kernels may use the value.
 template <std::size_t Rank>
 struct tile_box {
     std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without the halo
@@ -52,7 +52,7 @@ struct tile_box {
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };
 
-/// A volume divided into tiles. The tiles cover each element once; only their halos overlap.
+/// A volume divided into tiles, which cover each element once; only their halos overlap.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2},
 ///                         .outside = boundary::mirror}};
@@ -60,11 +60,10 @@ struct tile_box {
 ///     cut[17].origin;          // first element of the tile of batch 17
 ///     cut.index_of({100, 0, 511});   // the batch with this element in its tile
 ///
-/// A batch contains a tile with its halo, contiguous row by row. If the volume ends within a tile,
-/// the tile ends there. With `boundary::clip` the halo ends there as well. Such a batch is smaller.
+/// A batch contains a tile with its halo, contiguous row by row. Tiles end at the end of the
+/// volume.
 ///
-/// Failure   The constructor throws `layout_error` with the dimension if a tile is empty or a
-///           number is too large. A volume without elements has no tiles.
+/// Failure   The constructor throws `layout_error` if a tile is empty or a number is too large.
 /// Threads   Any thread may use a copy; the object is a value.
 /// Cost      A query costs a division for each dimension.
 template <std::size_t Rank>
@@ -96,11 +95,10 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the number of tiles in dimension `d`, from 0: the volume's extent divided by the
-    /// tile's, rounded up.
+    /// Returns the number of tiles in dimension `d`, from 0.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
     /// Returns the largest number of elements that a batch (a tile with its halo) can have, at
-    /// least 1. With `boundary::clip`, possibly no batch has as many.
+    /// least 1.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
     /// Returns the number of elements of the volume: the product of its extents.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
@@ -134,9 +132,8 @@ public:
         return box;
     }
 
-    /// Returns true if the end of the volume cuts tile `index`, which then has fewer elements than
-    /// other tiles, not counting halos. A tile is not short because its halo is clipped, and the
-    /// only tile of a dimension is not short in that dimension. `index` must be less than `size()`.
+    /// Returns true if the end of the volume cuts tile `index`, not counting its halo. The only
+    /// tile of a dimension is not cut.
     [[nodiscard]] bool is_short(std::size_t index) const {
         box_type const box = (*this)[index];
         for (std::size_t d = 0; d < Rank; ++d) {
@@ -178,7 +175,6 @@ private:
         return all;
     }
     /// Returns the largest number of elements that a tile with its halo can have in dimension `d`.
-    /// With `boundary::clip`, possibly no tile has as many.
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
@@ -187,9 +183,8 @@ private:
         }
         return tile >= extent ? extent : detail::smaller_of(extent, tile + 2 * halo);
     }
-    /// Writes to `box` the part of a tile's position and size that concerns dimension `d`. `place`
-    /// is the number of the tile in this dimension. The tile ends at the end of the volume; with
-    /// `boundary::clip` its halo ends there too.
+    /// Writes the position and size of a tile in dimension `d` to `box`. `place` is the number of
+    /// the tile in this dimension.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;

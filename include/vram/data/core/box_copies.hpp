@@ -51,10 +51,8 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy that moves a part of the box: the part that begins
-    /// at the addresses `to` and `from` and extends over the dimensions `steps[0]` to
-    /// `steps[left - 1]`. One copy moves up to two of these dimensions, or a single row if `apart`
-    /// is true; `walk` loops over the others.
+    /// Calls `visit(pitched_copy)` for each copy of the part of the box at `to` and `from` that
+    /// extends over the first `left` of `steps`.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -92,20 +90,15 @@ struct box_plan {
     bool apart = false;
 };
 
-/// Visits the copies that move a box of elements from one array into another. Each copy is a
-/// `pitched_copy`, which has up to three dimensions. Rows or slices that are contiguous on both
-/// sides are merged, which leaves dimensions for others.
+/// Calls `visit(pitched_copy)` for each copy that moves a box of elements from one array into
+/// another. A copy has up to three dimensions.
 ///
 ///     std::size_t const origin[] = {z, y, x}, zero[] = {0, 0, 0};
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
 ///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   Throws the exceptions of `visit`. The box must lie in both arrays, and their sizes
-///           must not overflow.
-/// Threads   Any thread may call.
-/// Cost      One visit for up to three dimensions after merging, otherwise one visit for each
-///           element of the first dimension. Rows more than 2 GiB apart, for which CUDA has no
-///           pitch, are visited one by one.
+/// Failure   The box must lie in both arrays.
+/// Cost      One visit for up to three dimensions, unless rows are more than 2 GiB apart.
 template <std::size_t Rank, class Visit>
     requires(Rank >= 1 && Rank <= 4)
 void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Rank> from_side,
@@ -116,9 +109,8 @@ void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Ran
               static_cast<std::byte const*>(from) + plan.from_begin, plan.rank, visit);
 }
 
-/// Executes the copy `c` between two host arrays on the calling thread, row by row. `Width` is the
-/// number of bytes of a row, if known at compile time, so that a small row compiles to single
-/// moves. If `Width` is 0, a row has `c.width` bytes.
+/// Executes the copy `c` between two host arrays. `Width` is the number of bytes of a row if known
+/// at compile time, otherwise 0.
 template <std::size_t Width>
 void copy_rows(pitched_copy const& c) noexcept {
     for (std::size_t z = 0; z < c.depth; ++z) {
@@ -130,8 +122,7 @@ void copy_rows(pitched_copy const& c) noexcept {
     }
 }
 
-/// Executes the copy `c` between two host arrays on the calling thread. Rows of 1, 2, 4 or 8 bytes,
-/// as in halos beyond a border, are copied by single moves instead of calls of memcpy.
+/// Executes the copy `c` between two host arrays on the calling thread.
 inline void copy_box(pitched_copy const& c) noexcept {
     switch (c.width) {
     case 1: return detail::copy_rows<1>(c);

@@ -19,14 +19,11 @@
 namespace vram {
 namespace detail {
 
-/// The system calls of a `file`. Except `is_file`, each function returns the result of its system
-/// call and leaves the error in `errno`. Tests replace this class by one with calls that are
-/// interrupted, short or refused.
-///
-/// Threads   Any thread may call.
+/// The system calls of a `file`, which return -1 with the reason in `errno` if they fail. Tests
+/// replace this class.
 struct file_calls {
-    /// Opens a file with the flags of `open`. The call never waits for the other end of a pipe, and
-    /// child programs do not inherit the descriptor.
+    /// Opens a file. Never waits for the other end of a pipe, and child programs do not inherit the
+    /// descriptor.
     static int open(char const* path, int flags) noexcept {
         return ::open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     }
@@ -38,9 +35,8 @@ struct file_calls {
 #else
         0;
 #endif
-    /// Returns 1 if the descriptor `fd` is a regular file or a block device; 0 if it is of another
-    /// type, such as a pipe; and -1, with the reason in `errno`, if `fstat` fails or if `fd` is a
-    /// directory (`EISDIR`).
+    /// Returns 1 for a regular file or block device, 0 for other types, and -1 with `errno` for a
+    /// directory or an error.
     static int is_file(int fd) noexcept {
         struct stat s{};
         if (::fstat(fd, &s) != 0) { return -1; }

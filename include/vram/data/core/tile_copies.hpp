@@ -12,20 +12,13 @@
 namespace vram {
 namespace detail {
 
-/// The copies between a volume and a tile. Each is passed as a `pitched_copy` to a function of the
-/// caller, which executes it on the host or enqueues it on a stream.
+/// Lists the copies between a volume and a tile. A function of the caller receives each as a
+/// `pitched_copy`, and executes or enqueues the copy.
 ///
 ///     tile_copies<3> const copies{cut, sizeof(float)};
 ///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   Throws the exceptions of the caller's function.
-/// Threads   Any thread may use a copy; the object is a value.
-/// Cost      A tile inside the volume is one copy. (In four dimensions it is one for each element
-///           of the first dimension, unless those are contiguous.) At the border, `wrap` needs one
-///           more copy for each side. `edge`, `mirror` and `symmetric` need one for each halo
-///           element beyond the border, and their product at corners. `clip` and `constant` need
-///           no copies for elements beyond the border; with `constant`, the caller fills the memory
-///           with the constant first.
+/// Cost      One copy for a tile inside a volume of up to three dimensions, and more at a border.
 template <std::size_t Rank>
 class tile_copies {
 public:
@@ -52,16 +45,15 @@ public:
         return true;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy that collects tile `index` with its halo in the
-    /// memory at `to`. With `boundary::constant`, elements beyond the border are not written.
+    /// Calls `visit(pitched_copy)` for each copy that collects tile `index` and its halo at `to`.
+    /// With `boundary::constant`, writes no elements beyond the border.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
         all.template walk<0>();
     }
-    /// Calls `visit(pitched_copy)` for each copy that writes tile `index`, without its halo, to its
-    /// place in the volume. `from` contains the tile with its halo, or the tile alone if `part` is
-    /// `inner`.
+    /// Calls `visit(pitched_copy)` for each copy that writes tile `index`, without its halo, to the
+    /// volume. `part` states if `from` contains the halo.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
@@ -77,9 +69,8 @@ public:
     }
 
 private:
-    /// Finds the copies of one tile. In each dimension, `for_each_run` divides the tile with its
-    /// halo into contiguous runs of elements of the volume. Each combination of runs, one for each
-    /// dimension, is a box: `box_copies` calls `visit` for its copies, usually one.
+    /// Finds the copies of one tile. `walk` divides each dimension of tile and halo into runs; each
+    /// combination of runs is a box.
     template <class Visit>
     struct runs {
         tile_copies const&   of;
