@@ -14,31 +14,28 @@
 
 namespace vram {
 
-/// A list of copies that one call enqueues. After a run the list is empty, but keeps its host
+/// A list of small copies that one call enqueues. After `run` the list is empty, but keeps its host
 /// memory.
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
 ///     rows.run(stream);       // takes 0.6 of the time of single copies
 ///
-/// The copies have no order among themselves: no copy may write memory that another one reads or
-/// writes. If the platform has no call for several copies, or the stream does not support it (a
-/// default stream or a captured one), the copies are enqueued one by one.
+/// The copies have no order among themselves: no copy may write memory that another one accesses.
 ///
-/// Failure   `run` throws errors of the platform. The list is then unchanged, and the number of
-///           copies that were enqueued is unknown. `add` throws `std::bad_alloc` and leaves the
-///           list unchanged.
+/// Failure   `run` throws errors of the platform, and the number of enqueued copies is then
+///           unknown.
 /// Threads   One thread at a time.
 /// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
-///           the copies are complete.
+///           they are complete.
 /// Cost      For copies of 32 KiB and more, single copies are as fast.
 template <class Platform>
 class copy_batch {
 public:
     using stream = typename Platform::stream;
 
-    /// \param most  largest number of copies that `run` passes to one call of the platform, at
-    /// least 1; drivers have crashed at 50 000
+    /// \param most largest number of copies that `run` passes to one call of the platform, at least
+    /// 1
     explicit copy_batch(std::size_t most = 1024) noexcept
         : most_{detail::larger_of<std::size_t>(most, 1)} {}
 
@@ -58,9 +55,8 @@ public:
     /// Returns the sum of the bytes of all copies in the list.
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 
-    /// Enqueues the copies on the stream `s` and empties the list. The result has the number of
-    /// bytes. Its `path` is `batched` if at least two copies were enqueued by one call,
-    /// `direct_small` if all were enqueued one by one, and `nothing` if the list was empty.
+    /// Enqueues the copies on the stream `s` and empties the list. The result states the bytes and
+    /// how they were enqueued.
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
@@ -112,8 +108,8 @@ private:
         to_.reserve(room);
     }
 
-    /// `std::vector<Element>`, written so that the type depends on `Platform`. As a plain member,
-    /// nvcc would compile the vector's functions in each file that includes this header.
+    /// `std::vector<Element>` as a type that depends on `Platform`, so that nvcc compiles the
+    /// vector's functions only where they are used.
     template <class Element>
     struct list {
         using type = std::vector<Element>;

@@ -20,8 +20,8 @@
 namespace vram {
 
 /// Fast copies between pageable host memory or files and the device, through chunks of pinned
-/// memory. Host threads copy into or out of some chunks while the device copies others. Create a
-/// `staging` once and keep it: its calls allocate no memory, pin nothing and start no thread.
+/// memory. Host threads fill or empty some chunks while the device copies others. Create a
+/// `staging` once and keep it.
 ///
 ///     staging stage{stream};
 ///     stage.upload(stream, device, weights);              // a vector, a span
@@ -29,19 +29,13 @@ namespace vram {
 ///     auto const how = stage.download(stream, results, device);
 ///     puts(how.reason());                                 // "many bytes of pageable memory ..."
 ///
-/// Memory that is pinned or managed, or that the device reads through the host's page tables, is
-/// copied directly, and so is a small amount of any memory (see `path_for`).
+/// Pinned or managed memory and small amounts are copied directly (see `path_for`).
 ///
-/// Failure   A call throws `staging_error` with the number of complete bytes and the cause; no copy
-///           is in progress then. The constructor throws the exceptions of memory, threads and
-///           streams, and then leaks nothing.
-/// Threads   Any thread may call. Calls run one at a time, except small direct copies. The calling
-///           thread copies too.
-/// Streams   A call is ordered after the earlier work of its stream and before the later work. Host
-///           memory is read or written only between the call and its return.
-/// Cost      Waking the threads takes 50 us. On two hosts of an H200, 8 threads reached 0.93 and
-///           0.95 of the link's rate for uploads and 0.96 for downloads; 4 threads reached 0.86 to
-///           0.94 for downloads.
+/// Failure   A call throws `staging_error` with the number of complete bytes and the cause.
+/// Threads   Any thread may call. Calls run one at a time, except small direct copies.
+/// Streams   A call is ordered in its stream, and uses host memory only until it returns.
+/// Cost      Waking the threads takes 50 us. With 8 threads on an H200's host, 0.93 to 0.96 of the
+///           link's rate.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class staging : public detail::staging_core<Platform, Pinned> {
     using core = detail::staging_core<Platform, Pinned>;
@@ -53,8 +47,8 @@ class staging : public detail::staging_core<Platform, Pinned> {
 public:
     using typename core::stream;
 
-    /// Creates a `staging` for the device of the stream `s`, with pinned memory from a
-    /// default-constructed `Pinned` resource on this device.
+    /// Creates a `staging` for the device of the stream `s`, with a default-constructed `Pinned`
+    /// resource.
     explicit staging(stream s, staging_options const& options = {})
         requires std::default_initializable<Pinned>
         : staging{s, make_pinned(s), options} {}
@@ -64,8 +58,8 @@ public:
     staging(stream s, Pinned pinned, staging_options const& options = {})
         : core{s, std::move(pinned), options} {}
 
-    /// Copies all of `from` to the device memory at `to`, ordered in the stream `s`. When the call
-    /// returns, `from` may be changed, and later work on `s` may use the copy.
+    /// Copies `from` to the device memory at `to`. After the return, `from` may be changed, and
+    /// later work on `s` may use the copy.
     staging_result upload(stream s, void* to, std::span<std::byte const> from,
                           call_site at = call_site::current()) {
         return core::moved(from.size(), at, [&](transfer_path& way) {
@@ -89,8 +83,7 @@ public:
         });
     }
 
-    /// Copies an array, vector or span of trivially copyable elements: `upload` from `from` to the
-    /// device memory at `to`, `download` into `to` from the device memory at `from`.
+    /// `upload` and `download` of an array, vector or span of trivially copyable elements.
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
     staging_result upload(stream s, void* to, R const& from, call_site at = call_site::current()) {
@@ -103,8 +96,8 @@ public:
         return download(s, std::as_writable_bytes(std::span{to}), from, at);
     }
 
-    /// Reads `bytes` bytes of the file `from`, beginning at its offset `offset`, into the device
-    /// memory at `to`. The memory has all bytes when the call returns.
+    /// Reads `bytes` bytes of the file `from` at `offset` into the device memory at `to`. All are
+    /// there when the call returns.
     template <detail::readable_at File>
     staging_result upload(stream s, void* to, File const& from, std::size_t offset,
                           std::size_t bytes, call_site at = call_site::current()) {
@@ -123,8 +116,8 @@ public:
             return this->staged(s, way, to, bytes, end);
         });
     }
-    /// Writes `bytes` bytes of the device memory at `from` into the file `to`, beginning at its
-    /// offset `offset`. The file has all bytes when the call returns.
+    /// Writes `bytes` bytes of the device memory at `from` into the file `to` at `offset`. All are
+    /// written when the call returns.
     template <detail::writable_at File>
     staging_result download(stream s, File& to, std::size_t offset, void const* from,
                             std::size_t bytes, call_site at = call_site::current()) {

@@ -17,8 +17,8 @@
 
 namespace vram {
 
-/// Thrown by a call of a `staging`: a part of the copy failed, and `cause()` is its exception, or
-/// the arguments of the call were invalid.
+/// Thrown by a `staging` if a part of the copy failed, with the exception `cause()`, or if the
+/// arguments of the call were invalid.
 ///
 ///     try { stage.upload(stream, to, from); } catch (staging_error const& e) {
 ///         e.whole();            // number of bytes from the beginning that are complete
@@ -63,8 +63,8 @@ public:
     /// `what()` begins with it.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number of bytes from the beginning that are complete without a gap; 0 if the
-    /// arguments were invalid. Later bytes may have been copied as well.
+    /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
+    /// may have been copied as well.
     [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
     /// Returns the number of bytes that the call was to copy.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -74,8 +74,8 @@ public:
     /// `not_host_memory`, else null. The invalid address may itself be null.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
-    /// Returns the exception of the copy, the file or the thread that failed; null if the arguments
-    /// of the call were invalid.
+    /// Returns the exception of the copy, file or thread that failed; null if the arguments were
+    /// invalid.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
     /// Throws `cause()`, or this error if it has no cause.
     [[noreturn]] void rethrow_cause() const {

@@ -23,21 +23,17 @@ struct staging_options {
     /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
     /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more, but at
-    /// most a chunk. The following pieces grow, up to at most a chunk, and the last ones shrink.
+    /// Bytes of the first piece of a transfer, or a 2048th of all bytes if that is more. The
+    /// following pieces grow.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Largest number of bytes of pageable memory that one copy of the platform moves. More bytes
-    /// go through pinned chunks, because that is faster. Has no effect if the device reads host
-    /// memory through the host's page tables: one copy then moves any number of bytes.
+    /// go through pinned chunks.
     std::size_t direct_bytes = std::size_t{1} << 20;
-    /// Largest number of bytes of a file that the caller's thread moves through pinned chunks
-    /// alone, because other threads would wake too late; more bytes are moved by all threads. The
-    /// limit also holds for pageable memory, if one direct copy does not move it (see
-    /// `direct_bytes`).
+    /// Largest number of bytes that the caller's thread moves through pinned chunks alone. More
+    /// bytes are moved by all threads.
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// If true, the threads of a download copy from pinned chunks into pageable memory with
-    /// non-temporal stores, which bypass the caches. This is faster if no thread reads the memory
-    /// soon.
+    /// If true, downloads are stored past the CPU's caches. This is faster if no thread reads the
+    /// memory soon.
     bool streaming = true;
 
     /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of

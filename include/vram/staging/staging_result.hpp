@@ -10,9 +10,8 @@
 
 namespace vram {
 
-/// The result of `staging::upload` or `download`, or of `copy_batch::run`. `copy_batch::run` has
-/// only enqueued the copies, and so has an upload of few bytes (`direct_small`); other calls return
-/// after the copy.
+/// The result of `staging::upload` or `download`, or of `copy_batch::run`: how many bytes were
+/// copied, and how.
 ///
 ///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
@@ -20,8 +19,8 @@ struct staging_result {
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
     transfer_path path = transfer_path::nothing;
-    /// Number of copies that were enqueued; those that `copy_batch` enqueued by one call count as
-    /// one. With the path `gds`, number of reads or writes.
+    /// Number of copies that were enqueued; a batch counts as one. With the path `gds`, the number
+    /// of reads or writes.
     std::size_t pieces  = 0;
     unsigned    threads = 0; ///< number of host threads that copied, including the caller's
 

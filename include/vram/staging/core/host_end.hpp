@@ -15,38 +15,36 @@
 namespace vram {
 namespace detail {
 
-/// A file that any thread can read at any offset: `vram::file`, or a type with the same `read`.
-/// `read` fills the whole span or throws.
+/// A file with `read(span, offset)`, which fills the whole span or throws, on any thread. For
+/// example `vram::file`.
 template <class F>
 concept readable_at =
     requires(F const& f, std::span<std::byte> to, std::size_t offset) { f.read(to, offset); };
 
-/// A file that any thread can write at any offset: `vram::file`, or a type with the same `write`.
-/// `write` writes the whole span or throws.
+/// A file with `write(span, offset)`, which writes the whole span or throws, on any thread. For
+/// example `vram::file`.
 template <class F>
 concept writable_at =
     requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
 
-/// A file that can be read into device memory without a copy in host memory, such as
-/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
+/// A file that can be read into device memory without a copy in host memory if `reaches_device()`
+/// returns true.
 template <class F>
 concept fills_device = requires(F const& f, void* to, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.read_device(to, n, n);
 };
 
-/// A file that can be written from device memory without a copy in host memory, such as
-/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
+/// A file that can be written from device memory without a copy in host memory if
+/// `reaches_device()` returns true.
 template <class F>
 concept empties_device = requires(F& f, void const* from, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.write_device(from, n, n);
 };
 
-/// The host's side of a transfer through pinned chunks, one type for each kind: `source_memory` and
-/// `source_file` have `fill`, which copies a piece of an upload into a chunk; `target_memory` and
-/// `target_file` have `empty`, which copies a piece of a download out of a chunk. Any thread may
-/// call both.
+/// The host's side of a staging copy. `fill` writes data of an upload into a pinned chunk, and
+/// `empty` takes data of a download out.
 template <class Platform>
 struct host_end {
     struct source_memory {

@@ -10,9 +10,8 @@
 #include <cstdint>
 #include <cstring> // memcpy
 
-// With a sanitizer, with other compilers and on other processors, `nontemporal_copy` is a memcpy.
-// The instructions are written as assembly because <immintrin.h> costs every including file a
-// quarter of a second.
+// With a sanitizer or another compiler or processor, `nontemporal_copy` is a memcpy. Assembly,
+// because <immintrin.h> takes a quarter of a second to include.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
@@ -140,13 +139,9 @@ inline void nontemporal_64(std::byte* to, std::byte const* from, std::size_t blo
 #endif
 }
 
-/// Copies `bytes` bytes between ranges that do not overlap, with non-temporal stores. (It is not
-/// related to CUDA streams.) Such stores do not fetch the memory that they overwrite. Use it to
-/// copy out of memory that a device has just written, into memory that no thread reads soon. Four
-/// threads then empty pinned memory as fast as eight with memcpy. The written bytes are visible to
-/// every thread that synchronizes with the caller in the usual way.
+/// Copies `bytes` bytes between ranges that do not overlap, with stores that bypass the caches. Use
+/// for data that no thread reads soon.
 ///
-/// Threads   Any thread may call.
 /// Cost      Below 4 KiB it is a memcpy.
 inline void nontemporal_copy(void* to, void const* from, std::size_t bytes,
                              nontemporal_width width = widest_nontemporal()) noexcept {

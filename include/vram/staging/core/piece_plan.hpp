@@ -19,11 +19,8 @@ namespace detail {
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
 ///
-/// The transfer over the link begins when the first piece is filled, so that piece is small. Small
-/// last pieces leave little work after the last copy. Threads that each take the next piece finish
-/// one after the other, not all at the same time.
-///
-/// Cost      About forty additions in the constructor, a few for each query.
+/// The link is busy as soon as the small first piece is filled, and little work remains after the
+/// last.
 class piece_plan {
 public:
     /// Each piece (part of a transfer) begins at a multiple of this many bytes, relative to the
@@ -39,10 +36,8 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// Divides a transfer of `bytes` bytes. The first piece has `first` bytes, and each following
-    /// one about an eighth more, up to `largest`, as long as enough bytes are left. The last pieces
-    /// shrink in the same way. `first` and `largest` are rounded up to multiples of `unit`; a
-    /// `first` above `largest` counts as `largest`.
+    /// Divides a transfer of `bytes` bytes into pieces of `first` to `largest` bytes. Both limits
+    /// are rounded up to multiples of `unit`.
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);
@@ -59,11 +54,11 @@ public:
     }
 
     /// Returns the size of the largest piece that suits a transfer of `bytes` bytes: `largest`, or
-    /// its half, quarter, ... Each copy costs the link about 2 us, and the link idles while the
-    /// threads fill their first large pieces. For eight threads and 55 GB/s, both costs are equal
-    /// if a piece has sqrt(32 KiB * `bytes`) bytes.
+    /// a half, a quarter, ... of that.
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
+        // With sqrt(32 KiB * `bytes`), the costs of many copies (2 us each) and of an idle link at
+        // the beginning are equal.
         constexpr std::size_t even = std::size_t{32} << 10;
         while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
         return largest;
@@ -96,8 +91,8 @@ private:
     std::size_t ramp_ = 0;
     /// Bytes of each of the equal pieces between those that grow and those that shrink.
     std::size_t middle_ = unit;
-    /// `ends_[k]` is the number of bytes of the first `k` pieces, which grow, and also that of the
-    /// last `k` pieces, which shrink; for `k` up to `ramp_`.
+    /// For `k` up to `ramp_`, `ends_[k]` is the number of bytes of the first `k` pieces, and of the
+    /// last `k`.
     std::array<std::size_t, steps + 1> ends_{};
 };
 

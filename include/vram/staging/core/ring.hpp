@@ -26,13 +26,12 @@
 namespace vram {
 namespace detail {
 
-/// Chunks of pinned memory for each thread of a team, and a stream that copies between them and the
-/// device. The constructor allocates everything, and the destructor frees it.
+/// Chunks of pinned memory for each thread of a team, and a stream that copies between the chunks
+/// and the device.
 ///
-/// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
-///           nothing. If a copy may still use the memory when the destructor runs, it is reported
-///           as a leak and not freed.
-/// Threads   A lane (the chunks of one thread) belongs to that thread. All share the stream.
+/// Failure   The constructor leaks nothing. The destructor reports a leak if a copy may still use
+///           the memory.
+/// Threads   A lane (the chunks of one thread) belongs to that thread; all share the stream.
 /// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class ring {
@@ -50,8 +49,8 @@ public:
         /// Index of the piece of the transfer that this chunk contains.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        /// True if the event `copied` was recorded behind the copy in progress (`in_flight`), so
-        /// that a wait for the event proves the end of the copy.
+        /// True if the event `copied` was recorded behind the copy in progress, so that a wait for
+        /// the event suffices.
         bool recorded = false;
     };
 
@@ -83,14 +82,13 @@ public:
     [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns true if the ring's threads can run. Returns false in a forked child process, which
-    /// does not have these threads, and with a simulated device when the process is ending:
-    /// simulated threads then no longer run.
+    /// Returns true if the threads of the ring can run: not in a forked child process, or when a
+    /// process with a simulated device is ending.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
-    /// Makes the destructor report the pinned memory as a leak instead of freeing it. Called if no
-    /// wait proves that the device has finished with it.
+    /// Makes the destructor report the pinned memory as a leak and not free it, because the device
+    /// may still use it.
     void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:

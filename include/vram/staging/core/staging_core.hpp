@@ -25,17 +25,13 @@
 namespace vram {
 namespace detail {
 
-/// Chooses how to copy a number of bytes, and copies them: by one copy, through the ring of pinned
-/// chunks, or directly between storage and the device.
+/// Chooses how to copy between host and device, and copies: by one copy, through a ring of pinned
+/// chunks, or directly between storage and device.
 ///
-/// Failure   Copies throw `staging_error`. The constructor throws the exceptions of memory, threads
-///           and streams.
-/// Threads   Any thread may call. Calls run one at a time, except single copies of few bytes of
-///           pageable memory (`direct_small`), which run concurrently.
-/// Streams   Copies through the ring are enqueued on a non-blocking stream of the ring, which first
-///           waits for the earlier work of the caller's stream. Single copies are enqueued on the
-///           caller's stream. Before storage accesses device memory, the calling thread waits for
-///           that stream.
+/// Failure   Copies throw `staging_error`.
+/// Threads   Any thread may call. Calls run one at a time, except those with the path
+///           `direct_small`.
+/// Streams   Copies are ordered behind the earlier work of the caller's stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
 public:
@@ -57,17 +53,15 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: up to
-    /// `staging_options::alone_bytes` by one thread, more by all threads of the ring, or, if
-    /// `bytes` is 0, not at all (`nothing`).
+    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: by one thread, by
+    /// all threads, or `nothing` for 0 bytes.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns how `bytes` bytes of the file `of` are copied: by `gds` (GPUDirect Storage) if
-    /// `bytes` is more than `alone_bytes` and storage reaches device memory directly, and otherwise
-    /// as without GPUDirect Storage.
+    /// Returns how `bytes` bytes of the file `of` are copied: by GPUDirect Storage if possible and
+    /// more than `alone_bytes`.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -118,10 +112,8 @@ protected:
         }
     }
 
-    /// Calls `body(way)`, which copies `bytes` bytes, and returns its result. `body` first sets
-    /// `way` to the way of copying. Every exception is thrown as a `staging_error` with the line
-    /// `at` of the program, if known. An exception of another type becomes its cause, with `way`
-    /// and `bytes`.
+    /// Calls `body(way)`, which sets `way` and copies `bytes` bytes, and returns its result. Throws
+    /// every exception as a `staging_error`.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
@@ -136,13 +128,12 @@ protected:
     }
 
     /// Copies the bytes by one copy on the stream `s`. When the function returns, the host memory
-    /// is no longer used, because the calling thread waits for the copy. Only with `direct_small`
-    /// (few bytes of pageable memory) it does not wait: the platform's copy of pageable memory
-    /// itself returns only when the host memory is no longer used. Such an upload may still be in
-    /// progress on the stream.
+    /// is no longer used.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
+            // Needs no wait: a copy of pageable memory returns only when the host memory is no
+            // longer used.
             Platform::copy(s, to, from, bytes);
             return {bytes, way, 1, 1};
         }
@@ -157,9 +148,8 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies `bytes` bytes between the device memory `device_end` and `end` (host memory or a
-    /// file) through the ring of pinned chunks, after the earlier work of the stream `s`. Returns
-    /// when all are copied. Throws `staging_error` if a part failed.
+    /// Copies `bytes` bytes between the device memory and `end` (host memory or a file) through
+    /// pinned chunks. Returns when all are copied.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -188,12 +178,12 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// Copies `bytes` bytes between a file and the device without host memory (GPUDirect Storage):
-    /// all threads call `move(offset, bytes)` for the pieces. First blocks the calling thread until
-    /// the work of the stream `s` is complete, because storage does not take part in stream order.
+    /// Copies by GPUDirect Storage: all threads call `move(offset, bytes)` for the pieces. First
+    /// waits for the work of the stream `s`.
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
+        // Storage does not take part in stream order.
         Platform::synchronize(s);
         std::size_t const pieces = bytes / storage_piece + (bytes % storage_piece != 0 ? 1 : 0);
         transfer_progress all{pieces};
@@ -220,7 +210,7 @@ private:
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
     /// The right of one call to use the ring of pinned chunks. The constructor blocks until no
-    /// other call has it, and the destructor gives it to the next call.
+    /// other call has the right.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -246,8 +236,8 @@ private:
         }
     }
 
-    /// Returns the kind of the memory of `bytes` bytes at `p`, by its first and its last byte:
-    /// `pageable` if these two differ in kind, or if the platform cannot tell.
+    /// Returns the kind of the memory at `p`: `pageable` if first and last byte differ in kind, or
+    /// the platform cannot tell.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);
@@ -279,9 +269,7 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event on the caller's stream. A transfer through pinned chunks records it behind the
-    /// stream's earlier work, and the ring's copy stream waits for it. A single copy records it
-    /// behind the copy, and the calling thread waits for it.
+    /// Event on the caller's stream, recorded behind earlier work or a single copy.
     typename Platform::event                           before_;
     bool                                               page_tables_;
     std::unique_ptr<pinning, delete_in_owning_process> ring_;

@@ -17,17 +17,14 @@
 namespace vram {
 namespace detail {
 
-/// A team of the calling thread and `size - 1` helper threads. The helpers sleep between jobs. The
-/// caller starts its part of a job without waiting for them.
+/// A team of the calling thread and `size - 1` helper threads, which sleep between jobs.
 ///
 ///     thread_team<cuda_platform> all{device, 8};
 ///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
 ///
-/// Failure   The constructor throws the exceptions of the platform's threads, and ends the threads
-///           already started. A job must not throw.
-/// Threads   One job at a time. On a simulated device, the thread that creates the team takes part
-///           in simulated time until the team ends.
-/// Cost      A job wakes all helpers; the last one runs after about 50 us. Nothing is allocated.
+/// Failure   The constructor throws the exceptions of the platform's threads. A job must not throw.
+/// Threads   One job at a time.
+/// Cost      A job wakes all helpers; the last one runs after about 50 us.
 template <class Platform>
 class thread_team {
 public:
@@ -48,8 +45,8 @@ public:
         return static_cast<unsigned>(helpers_.size()) + 1;
     }
 
-    /// Calls `job(i)` once on every thread `i` of the team, concurrently; thread 0 is the caller.
-    /// Returns when all calls have returned. `job` must not throw.
+    /// Calls `job(i)` on every thread `i` of the team, concurrently, and waits for all calls.
+    /// Thread 0 is the caller.
     template <class Job>
     void run(Job&& job) noexcept {
         if (!helpers_.empty()) {
@@ -70,8 +67,7 @@ public:
     }
 
 private:
-    /// A guard in the constructor: ends the threads already started if a later one cannot be
-    /// started.
+    /// Ends the threads already started if the constructor throws.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }
@@ -85,9 +81,9 @@ private:
     }
 
     /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
-    /// waking; usually the helpers have nearly finished. Does nothing on the simulated platform, on
-    /// which only waits at the gate (mutex and condition variable) advance the simulated time.
+    /// waking.
     void watch() const noexcept {
+        // Not on the simulated platform, where only waits at the gate advance the simulated time.
         if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
             constexpr int looks = 200; // largest number of polls; so many take about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
@@ -127,8 +123,7 @@ private:
     typename Platform::gate gate_;
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    /// Number of jobs started so far. A helper thread begins a job if this is more than the number
-    /// of jobs that it has done.
+    /// Number of jobs started so far. A helper begins a job if its own count of jobs is smaller.
     std::uint64_t jobs_ = 0;
     /// Number of helpers that are still running the job; changed only with the lock held.
     std::atomic<std::size_t>               busy_{0};

@@ -14,39 +14,34 @@
 namespace vram {
 namespace detail {
 
-/// The numbers of the pieces of a transfer. Threads take them in order, and each piece that was
-/// taken is finished or fails. After a failure no further piece is taken.
+/// Distributes the numbers of the pieces of a transfer among threads. After a failure of a piece,
+/// no further one is taken, and the first exception is stored.
 ///
-/// Failure   No function throws. The first exception of a piece is stored.
-/// Threads   Any thread may call. `cause` and `whole` need the end of all pieces that were taken.
-/// Cost      One atomic add for each piece. Nothing is allocated.
+/// Threads   Any thread may call; `cause` and `whole` only when all taken pieces have ended.
 class transfer_progress {
 public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// The parts of a transfer that can fail: the host and the device. After a failure of the
-    /// device, the content of every piece that is not known to be finished is unknown. A failure of
-    /// the host does not affect other pieces.
+    /// The parts of a transfer that can fail. After a failure of the device, every piece in
+    /// progress has unknown content.
     enum part : int { no_failure, the_host, the_device };
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
 
-    /// Takes the next piece of the transfer, so that no other call gets it. Returns the number of
-    /// the piece, or `none` if all pieces were taken or one has failed.
+    /// Takes the next piece of the transfer. Returns the number of the piece, or `none` if all were
+    /// taken or one failed.
     [[nodiscard]] std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that piece number `piece` of the transfer did not reach its destination: `whole()`,
-    /// the number of pieces moved without a gap, is then at most `piece`. Moves no bytes.
+    /// Records that piece number `piece` was not moved, so that `whole()` returns at most `piece`.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
-    /// Records that piece number `piece` failed, by a failure of the host or the device (`by`). To
-    /// be called in a `catch` block: stores the exception if no piece has failed before. If only
-    /// the host has failed before, a failure of the device is recorded too, without its exception.
+    /// Records in a `catch` block that piece number `piece` failed, and the exception if no piece
+    /// has failed before.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -61,8 +56,8 @@ public:
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
     /// Returns the exception of the first failure, or null if there was none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of pieces at the beginning of the transfer that were moved: the number of
-    /// the first piece that was not. To be called when all pieces that were taken have ended.
+    /// Returns the number of pieces from the beginning that were moved without a gap. Call when all
+    /// pieces taken have ended.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }
