@@ -15,20 +15,17 @@
 
 namespace vram {
 
-/// A type-erased handle of a resource, which lives until its last handle is destroyed.
+/// A copyable, type-erased handle that owns a resource together with its copies. The resource is
+/// destroyed with its last handle.
 ///
 ///     any_resource<cuda_platform, device_accessible> memory = stream_ordered{cuda_resource{}};
 ///
-/// An `any_resource` accepts move-only resources. A copy is another handle of one resource, as with
-/// `shared`, because a resource with state cannot be copied. Made from a `shared`, it shares that
-/// resource. Made from a `resource_ref`, it borrows the resource, which must then outlive the
-/// handle. A handle that was moved from may only be assigned to or destroyed.
+/// Made from a `shared`, the handle shares that resource. Made from a `resource_ref`, the handle
+/// borrows the resource. A handle that was moved from may only be assigned to or destroyed.
 ///
-/// Failure   Making a handle throws `std::bad_alloc`. The other functions fail as those of the
-///           resource.
-/// Threads   The rules are those of the resource. Each handle may be used by one thread at a time.
-/// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
-///           operation for each copy, one call through a pointer for each use.
+/// Failure   Making a handle throws `std::bad_alloc`.
+/// Threads   The rules are those of the resource; one thread at a time uses a handle.
+/// Cost      One host allocation to make it, and one call through a pointer for each use.
 template <class Platform, property... Properties>
 class any_resource : public detail::erased<Platform> {
     using base = detail::erased<Platform>;
@@ -36,8 +33,8 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Moves the resource `mr` into a new object in host memory. This handle and its copies own the
-    /// object together; the destructor of the last one destroys it.
+    /// Moves the resource `mr` into a new object in host memory, which this handle and its copies
+    /// own together.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
@@ -68,8 +65,8 @@ public:
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Converts from a handle type that also states the `Properties` of this one, and perhaps more.
-    /// Takes the share of `other` in the resource, so the number of handles does not change.
+    /// Converts from a handle type that also states the `Properties` of this one. The number of
+    /// handles does not change.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)
@@ -92,9 +89,8 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Makes the memory available again that the resource keeps for captured graphs. The caller
-    /// guarantees, for all handles of the resource, that no such graph will be launched again. The
-    /// host waits for the last launch. Does nothing if the resource has no `forget_captures`.
+    /// Makes memory available again that the resource keeps for captured graphs. The caller
+    /// guarantees that no such graph is launched again.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);

@@ -23,11 +23,10 @@ namespace vram {
 ///     weights.copy_from(initial); // a span in host memory
 ///     kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
 ///
-/// Failure   Throws the exceptions of the resource and of the platform's copy. If the bytes of a
-///           count overflow `std::size_t`, throws `out_of_memory`. The array is then unchanged.
+/// Failure   Throws the exceptions of the resource and the platform, and is then unchanged.
 /// Threads   One thread at a time.
 /// Streams   All operations are ordered on the array's stream, as for `buffer`.
-/// Cost      The cost is that of a `buffer`. Copies are enqueued; only `get` and `set` wait.
+/// Cost      Copies are enqueued; only `get` and `set` wait.
 template <class Element, class R>
     requires std::is_trivially_copyable_v<Element>
 class array {
@@ -43,38 +42,35 @@ public:
     /// Allocates `count` uninitialized elements from `mr` on the stream `s`.
     explicit array(R mr, stream s = {}, std::size_t count = 0, call_site at = call_site::current())
         : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment, at} {}
-    /// Allocates as many elements as `host` has, and enqueues a copy of `host` into them. The host
-    /// memory must not change until that copy is complete.
+    /// Allocates memory for the elements of `host` and enqueues their copy. `host` must not change
+    /// until the copy is complete.
     array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
         : array{std::forward<R>(mr), s, host.size(), at} {
         copy_from(host);
     }
 
-    /// Changes the length to `count` elements. Elements up to the smaller length are kept, and new
-    /// elements are uninitialized. If the capacity is too small, the elements are copied to a new
-    /// block on the array's stream.
+    /// Changes the length to `count` elements, with a copy to a new block if necessary. New
+    /// elements are uninitialized.
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
-    /// If the capacity is less than `count` elements, allocates a block for `count` elements,
-    /// copies the elements there and frees the old block, all on the array's stream. The length
-    /// stays.
+    /// Makes the capacity at least `count` elements, with a copy to a new block if necessary. The
+    /// length does not change.
     void reserve(std::size_t count, call_site at = call_site::current()) {
         bytes_.reserve(bytes_of(count), at);
     }
-    /// If the capacity exceeds the length, copies the elements to a new block of exactly the
-    /// length, and frees the old block, on the array's stream.
+    /// Reduces the capacity to the length, by a copy to a new block on the array's stream.
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
-    /// Enqueues a copy of `host` into the array. `host` must be as long as the array. The host
-    /// memory must not change until the copy is complete.
+    /// Enqueues a copy of `host`, which must be as long as the array, and must not change until the
+    /// copy is complete.
     void copy_from(std::span<Element const> host, call_site at = call_site::current()) {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(host.size() == size(), "array: the source of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
-    /// Enqueues a copy of the array into `host`, on the array's stream. `host` must be as long as
-    /// the array. The host may read `host` once the copy is complete.
+    /// Enqueues a copy of the array into `host`, which must be as long as the array. The array's
+    /// stream orders the copy.
     void copy_to(std::span<Element> host, call_site at = call_site::current()) const {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
         expects(host.size() == size(), "array: the target of a copy must be as long as the array");
@@ -104,11 +100,11 @@ public:
         platform::synchronize(get_stream());
     }
 
-    /// Makes `s` the stream of the array, on which it is copied and freed from now on. The caller
-    /// must have ordered `s` after all earlier work that uses the array.
+    /// Makes `s` the stream of the array. The caller must have ordered `s` after all earlier work
+    /// that uses the array.
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
     /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
-    /// uses the array. The array is empty then.
+    /// uses the array.
     void destroy(stream s, call_site at = call_site::current()) noexcept { bytes_.destroy(s, at); }
     /// Frees the memory on the array's stream. The array is empty then.
     void destroy() noexcept { bytes_.destroy(); }

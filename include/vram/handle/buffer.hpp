@@ -24,16 +24,13 @@ namespace vram {
 ///     buffer scratch{memory, stream, 64_MiB};
 ///     kernel<<<grid, block, 0, stream>>>(scratch.data());
 ///
-/// `R` is a handle by value, or `Resource&` for a resource that outlives the buffer; `buffer
-/// scratch{memory, ...}` stores a copy if `memory` can be copied. A buffer that was moved from has
-/// neither memory nor a resource: it may only be assigned to or destroyed.
+/// `R` is a handle by value, or `Resource&` for a resource that outlives the buffer. A buffer that
+/// was moved from may only be assigned to or destroyed.
 ///
 /// Failure   Throws exceptions of the resource and of the platform's copy, and changes nothing.
 /// Threads   One thread at a time.
-/// Streams   The memory is allocated, copied and freed on the buffer's stream. If other streams use
-///           the memory, the caller must order the buffer's stream after that work before a copy
-///           and before the free. `set_stream` and `destroy` only change the stream. A
-///           `cuda_stream` or `sim_stream` may be destroyed before the buffer.
+/// Streams   The memory is allocated, copied and freed on the buffer's stream, which must be
+///           ordered after all other work that uses the memory.
 /// Cost      One allocation and one free. `resize` within the capacity costs nothing.
 template <class R>
 class buffer {
@@ -84,15 +81,14 @@ public:
     }
     ~buffer() { give_back(made_.at()); }
 
-    /// Changes the size to `bytes`. Bytes up to the smaller size are kept, and new bytes are
-    /// uninitialized. If the capacity is too small, the bytes are copied to a new block, on the
-    /// buffer's stream.
+    /// Changes the size to `bytes`, with a copy to a new block if necessary. New bytes are
+    /// uninitialized.
     void resize(std::size_t bytes, call_site at = call_site::current()) {
         reserve(bytes, at);
         size_ = bytes;
     }
-    /// If the capacity is less than `bytes`, allocates a block of that size, copies the contents
-    /// there and frees the old block, all on the buffer's stream. The size stays.
+    /// Makes the capacity at least `bytes`, with a copy to a new block if necessary. The size does
+    /// not change.
     void reserve(std::size_t bytes, call_site at = call_site::current()) {
         if (bytes > capacity_) { relocate(bytes, at); }
     }
@@ -101,14 +97,14 @@ public:
         if (size_ < capacity_) { relocate(size_, at); }
     }
 
-    /// Makes `s` the stream of the buffer, on which it is copied and freed from now on. The caller
-    /// must have ordered `s` after all earlier work that uses the buffer.
+    /// Makes `s` the stream of the buffer. The caller must have ordered `s` after all earlier work
+    /// that uses the buffer.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = detail::hold_stream<platform>(s);
     }
-    /// Frees the memory on the stream `s`, which becomes the buffer's stream, and leaves an empty
-    /// buffer. Before, the caller makes `s` wait for all work that uses the buffer.
+    /// Frees the memory on the stream `s`. The caller must have ordered `s` after all work that
+    /// uses the buffer.
     void destroy(stream s, call_site at = call_site::current()) noexcept {
         set_stream(s);
         give_back(at);
@@ -130,8 +126,8 @@ public:
     // clang-format on
 
 private:
-    /// A new block for the buffer's bytes. The destructor frees it if the copy into it throws.
-    /// Otherwise `relocate` has exchanged it with the old block, and the destructor frees that.
+    /// A new block for the buffer's bytes. The destructor frees the new block if the copy failed,
+    /// and otherwise the old one.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;

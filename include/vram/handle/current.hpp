@@ -22,19 +22,13 @@ namespace vram {
 ///     auto before = current<cuda_platform>::set(device, my_stack);
 ///     buffer scratch{current<cuda_platform>::get(), stream, 64_MiB};
 ///
-/// Until `set` is called, the current resource of a device is the default one: the platform's
-/// `async_resource` if there is one, otherwise its `device_resource` in stream order. The default
-/// resource is made at the first call for its device. Only `forget` destroys it: no device may be
-/// called at the end of the process. The resource that `set` replaces belongs to the caller, which
-/// must keep it until its memory is freed and no reference to it is used.
+/// Until `set` is called, the current resource is the platform's `async_resource` if there is one,
+/// otherwise its `device_resource` in stream order. The resource that `set` returns must be kept
+/// until all its memory is freed.
 ///
-/// Failure   The first `get` or `set` for a device throws the exceptions of making the default
-///           resource, and `std::bad_alloc`.
-/// Threads   Any thread may call. A `get` during a `set` returns either the old or the new
-///           resource. The default resource is made without a lock; if several threads make the
-///           first call at the same time, each makes one, and all but one are destroyed.
-/// Cost      `get` takes no lock and writes nothing. It compares the device with each device used
-///           before. Without an argument it also calls the platform's `current_device`.
+/// Failure   The first call for a device throws the exceptions of making the default resource.
+/// Threads   Any thread may call.
+/// Cost      `get` takes no lock, and compares the device with each device used before.
 template <platform Platform>
 class current {
     using source = typename Platform::device_resource;
@@ -47,7 +41,7 @@ public:
     /// Returns a reference to the current resource of the thread's current device.
     [[nodiscard]] static ref get() { return get(Platform::current_device()); }
     /// Returns a reference to the current resource of the device `d`: that of the last `set`, or
-    /// else the default resource, which is made at the first call.
+    /// else the default resource.
     [[nodiscard]] static ref get(device d) {
         if (slot* const found = find(d, first().load(std::memory_order_acquire))) {
             words const seen = found->read();
@@ -57,8 +51,8 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d` and returns the previous one. If `mr` was moved from,
-    /// makes the default resource current, as `reset` does.
+    /// Makes `mr` the current resource of `d` and returns the previous one. After a move from `mr`,
+    /// does the same as `reset`.
     static resource set(device d, resource mr) {
         if (!mr.holds_resource()) { return reset(d); }
         return slot_of(d).exchange(std::move(mr));
@@ -68,9 +62,8 @@ public:
         slot& place = made(d);
         return place.exchange(place.standard);
     }
-    /// Drops the handles of the default and the current resource of `d`, which are destroyed if no
-    /// other handle refers to them. Must be called before the device is destroyed, as a simulated
-    /// one can be. A later `get` makes a new default resource.
+    /// Drops the handles of the default and the current resource of `d`. Must be called before the
+    /// device is destroyed.
     static void forget(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         if (found != nullptr) { found->clear(); }
@@ -90,9 +83,8 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// The record of one device: its default and its current resource. The records of all devices
-    /// form a list from which none is ever removed. After `clear()`, a record has neither resource,
-    /// and `read()` returns null as the address of the resource.
+    /// The record of one device: its default and current resource. No record is ever removed from
+    /// the list; after `clear()` it is empty.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -102,13 +94,12 @@ private:
         device const where;
         slot* const  next;
         resource     standard; ///< the default resource of the device
-        /// The current resource of the device. It is changed with the mutex locked; threads without
-        /// the mutex read `target` and `calls` instead.
+        /// The current resource of the device. The mutex must be held; threads without it read
+        /// `target` and `calls` instead.
         resource owner;
 
-        // The addresses of the current resource and of its functions, for reading without the mutex
-        // (a seqlock). `turn` is odd during a change. A reader that finds `turn` odd or changed
-        // reads again.
+        // Addresses of the current resource and its functions, for readers without the mutex (a
+        // seqlock). `turn` is odd during a change.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -139,16 +130,16 @@ private:
         }
         /// Returns true if the device has a default resource. The mutex must be held.
         [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
-        /// If the device has no default resource, makes `mr` the default, and also the current
-        /// resource if there is none. The mutex must be held.
+        /// Makes `mr` the default resource if there is none, and also the current one. The mutex
+        /// must be held.
         void fill(resource& mr) {
             if (filled()) { return; }
             std::swap(standard, mr);
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // Publishes the current resource to readers without the mutex (a seqlock). The release
-        // stores ensure that a reader that sees a new address also sees the odd `turn`.
+        // Publishes the current resource to readers without the mutex. Release: a reader that sees
+        // a new address also sees the odd `turn`.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -165,8 +156,7 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        // If the device has no slot, or its slot is empty after `forget`, `made` makes the default
-        // resource.
+        // If the slot is missing, or empty after `forget`, `made` makes the default resource.
         return there ? *found : made(d);
     }
     /// Returns the slot of the device `d`, after making its default resource if there is none.

@@ -11,15 +11,15 @@
 namespace vram {
 
 /// Sets the current resource of a device for a scope, and restores the previous one at its end.
-/// Guards of one device must be destroyed in the reverse order of their creation.
+/// Guards of one device must be destroyed in reverse order.
 ///
 ///     current_resource_guard<cuda_platform> const scope{device, shared_pool};
 ///
-/// The guard owns a handle of the resource until the scope ends. Memory allocated from the resource
-/// must be freed by then, unless the caller keeps another handle.
+/// Memory allocated from the resource must be freed by the end of the scope, unless the caller
+/// keeps another handle.
 ///
 /// Failure   Throws as `current::set`, and sets nothing then.
-/// Threads   The setting applies to the whole process, so other threads see it too.
+/// Threads   Other threads see the setting too.
 /// Cost      Two locks of a mutex.
 template <platform Platform>
 class current_resource_guard {
@@ -30,8 +30,8 @@ public:
     /// Makes `mr` the current resource of the device `d`. The destructor restores the previous one.
     [[nodiscard]] current_resource_guard(device d, resource mr)
         : device_{d}, before_{current<Platform>::set(d, std::move(mr))} {}
-    /// Makes `mr` the current resource of the device that is current in the calling thread now.
-    /// The destructor restores the earlier resource of this device.
+    /// Makes `mr` the current resource of the calling thread's current device. The destructor
+    /// restores the earlier resource of this device.
     [[nodiscard]] explicit current_resource_guard(resource mr)
         : current_resource_guard{Platform::current_device(), std::move(mr)} {}
     current_resource_guard(current_resource_guard&&) = delete;

@@ -13,16 +13,16 @@
 
 namespace vram {
 
-/// A type `R` of stream-ordered resources of the platform `Platform` that states all `Properties`
-/// of its memory, such as `device_accessible`.
+/// A stream-ordered resource of the platform `Platform` with all `Properties` of its memory, such
+/// as `device_accessible`.
 template <class R, class Platform, class... Properties>
 concept resource_for = resource<R> && std::same_as<typename R::platform, Platform> &&
                        (has_property<R, Properties> && ...);
 
 namespace detail {
 
-/// Returns the resource that a `resource_ref` made from `mr` refers to: `mr` itself, unless `mr` is
-/// a handle such as `shared`, which has its own overload of `referred`.
+/// Returns the resource that a `resource_ref` made from `mr` refers to. Handles such as `shared`
+/// have their own overload.
 template <class R>
 R& referred(R& mr) noexcept {
     return mr;
@@ -34,14 +34,13 @@ auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
 
 } // namespace detail
 
-/// A type-erased reference to a resource that the caller keeps alive.
+/// A type-erased reference to a resource that the caller keeps alive, copied like a pointer and
+/// never empty.
 ///
 ///     void solve(resource_ref<cuda_platform, device_accessible> mr, cuda_stream_view stream);
 ///     solve(my_pool, stream);
 ///
-/// A `resource_ref` is two words, copied like a pointer, and never empty. Made from another handle
-/// (`shared`, `any_resource`), it refers to the resource of that handle. Two references are equal
-/// if they refer to one resource, or to equal resources of one type.
+/// Made from another handle (`shared`, `any_resource`), it refers to the resource of that handle.
 ///
 /// Failure   The functions fail as those of the resource.
 /// Threads   The rules are those of the resource.
@@ -68,14 +67,14 @@ public:
         expects(handle.holds_resource(),
                 "resource_ref: the handle must hold a resource; it was moved from");
     }
-    /// Chosen for a resource of another platform, such as a `sim_resource` for a reference of
-    /// `cuda_platform`. Does not compile; the error message names the remedy.
+    /// Selected for a resource of another platform. Does not compile; the error message names the
+    /// remedy.
     template <detail::resource_of_another_platform<Platform> R>
     resource_ref(R&) : base{nullptr, nullptr} {
         detail::refuse_platform<R>();
     }
-    /// Chosen for a resource without stream order, such as `cuda_resource`. Does not compile; the
-    /// error message names the remedy: the layer `stream_ordered`.
+    /// Selected for a resource without stream order. Does not compile; the error message names the
+    /// layer `stream_ordered`.
     template <class R>
         requires(!std::derived_from<R, base>) && detail::synchronous_of<R, Platform>
     resource_ref(R&) : base{nullptr, nullptr} {

@@ -29,15 +29,12 @@ struct shared_access;
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     worker a{device, [memory] { ... }};
 ///
-/// The handle has the optional functions of the resource, except `forget_captures` and those for
-/// pages of virtual memory: call these with `get()`. Libraries such as CCCL and RMM need a
-/// copyable resource. A handle that was moved from may only be assigned to or destroyed.
+/// Functions of the resource that the handle does not have are called with `get()`. A handle that
+/// was moved from may only be assigned to or destroyed.
 ///
-/// Failure   The first handle throws `std::bad_alloc`. The other functions fail as those of the
-///           resource.
-/// Threads   The rules are those of the resource. Each handle may be used by one thread at a time.
-/// Cost      One host allocation for the first handle, one atomic operation for each copy, one
-///           indirection for each call.
+/// Failure   The first handle throws `std::bad_alloc`.
+/// Threads   The rules are those of the resource; one thread at a time uses a handle.
+/// Cost      One host allocation for the first handle, and one indirection for each call.
 template <synchronous_resource R>
 class shared : public detail::cccl_3_0_calls<shared<R>> {
 public:
@@ -67,8 +64,7 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Selected if a stream is passed but the resource has no stream order. Does not compile: the
-    /// error message names the alternatives.
+    /// Selected if a stream is passed but the resource has no stream order. Does not compile.
     template <detail::not_a_size Stream>
         requires(!resource<R>)
     [[nodiscard]] void* allocate(Stream&&, std::size_t) const {
@@ -192,8 +188,7 @@ public:
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
 
-    /// Returns the number of handles of the resource, including `any_resource` ones made from a
-    /// `shared`. Other threads may change it at any time.
+    /// Returns the number of handles of the resource, which other threads may change at any time.
     [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
 
     /// Returns true if both handles refer to one resource, or to equal resources.
@@ -202,9 +197,8 @@ public:
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
     }
 
-    /// Returns the resource that `handle` owns. A `resource_ref` that is made from `handle` calls
-    /// this function and then refers to the resource, not to `handle`: `handle` may be destroyed if
-    /// another `shared` still owns the resource.
+    /// Returns the resource that `handle` owns, for a `resource_ref`, which then does not depend on
+    /// `handle`.
     friend R& referred(shared const& handle) {
         detail::expect_resource(handle,
                                 "shared: the handle must hold a resource; it was moved from");

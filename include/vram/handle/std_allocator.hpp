@@ -22,13 +22,11 @@ namespace vram {
 ///     std::vector<float, std_allocator<float, decltype(pinned)>> samples{pinned};
 ///
 /// `R` is a copyable resource or handle by value, or `Resource&` for a resource that outlives the
-/// container. A resource of device memory does not compile. Elements have their own alignment.
-/// Moving an allocator copies it, so a container that was moved from can be used again.
+/// container. A resource of device memory does not compile.
 ///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
-///           overflow `std::size_t`.
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.
-/// Streams   None. A container frees its memory without a stream, so no stream may still use it.
+/// Streams   None: no stream may still use memory that the container frees.
 /// Cost      None besides that of the resource.
 template <class Element, class R>
     requires synchronous_resource<std::remove_reference_t<R>> &&

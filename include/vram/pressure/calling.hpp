@@ -12,9 +12,8 @@
 
 namespace vram {
 
-/// Calls `function(failed)` after a refusal. The function can make room, for example by dropping a
-/// cache, and returns true if the request should be tried again. It is called at most `Tries` times
-/// for one request.
+/// A retry policy for `retrying`: after a refusal calls `function(failed)`, which can make room,
+/// for example by dropping a cache. The function returns true if the request should be tried again.
 ///
 ///     retrying mr{pool{cuda_resource{}}, calling{[&](failed_attempt const& f) {
 ///         return cache.drop(f.bytes);
@@ -22,8 +21,7 @@ namespace vram {
 ///
 /// Failure   An exception of the function ends the request.
 /// Threads   Several threads may call the function at the same time.
-/// Cost      The cost is that of the function. The function may allocate through the layer, which
-///           does not call its policies for such requests and holds no lock.
+/// Cost      The cost is that of the function.
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
@@ -33,8 +31,8 @@ public:
     /// Makes a retry policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
-    /// Called by `retrying` after a refusal: calls the program's function, and returns its result,
-    /// true if the request should be tried again.
+    /// Called by `retrying` after a refusal. Returns true if the request should be tried again, as
+    /// the program's function does.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
         detail::user_code<typename R::platform> const lines;

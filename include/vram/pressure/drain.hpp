@@ -9,9 +9,8 @@
 
 namespace vram {
 
-/// A retry policy: after a refusal, waits until the device of the resource has finished all its
-/// work, so that memory freed in stream order is free, and lets `retrying` try once more. Waits for
-/// the current device if the resource has no `device()`.
+/// A retry policy for `retrying`: after a refusal, waits until the device of the resource has
+/// finished all work, so that memory freed in stream order is free.
 ///
 ///     retrying mr{cuda_async_resource{}, drain{}};
 ///

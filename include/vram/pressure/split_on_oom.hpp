@@ -15,30 +15,27 @@ namespace vram {
 
 /// Options of `split_on_oom`.
 struct split_options {
-    /// Work over a range of items is done in pieces (one call of the work for consecutive items).
-    /// The number of items in a piece is a multiple of this, except in the last piece of a range.
+    /// The number of items in a piece is a multiple of this, except in the last piece.
     std::size_t granule = 1;
-    /// A piece is not split into pieces of fewer items than this, rounded up to a multiple of
+    /// Smallest number of items in a piece that a split makes, rounded up to a multiple of
     /// `granule`.
     std::size_t least = 1;
-    /// Number of finished pieces (calls of the work) with `size()` items after which `size()`, the
-    /// largest number of items of a piece, doubles. Shorter pieces, as at the end of the range, do
-    /// not count. A failed piece starts the count again. 0 means that `size()` never grows.
+    /// Number of finished pieces after which the largest size of a piece, `size()`, doubles. 0
+    /// means that `size()` never grows.
     unsigned grow_after = 0;
 };
 
 /// Runs work over `count` items in order, in pieces (ranges of items). If a piece throws
-/// `out_of_memory`, half of it is tried.
+/// `out_of_memory`, half of it is tried next.
 ///
 ///     split_on_oom split{{.granule = 4_KiB}};
 ///     split(batch.size(), [&](std::size_t first, std::size_t count) { ... });
 ///
-/// Finished pieces are not repeated; only the failed one is run again, with half its size. The size
-/// is kept for the next call. The work must undo the effects of a piece before it throws. The next
-/// attempt starts after the exception is destroyed, so memory that it kept alive is freed by then.
+/// Finished pieces are not repeated. The work must undo the effects of a piece before it throws.
+/// The size is kept for the next call.
 ///
-/// Failure   If a piece cannot be halved, its `out_of_memory` is rethrown. Any other exception is
-///           not caught. In both cases `done()` returns how many items of the call are finished.
+/// Failure   If a piece cannot be halved, its `out_of_memory` is rethrown; other exceptions are not
+///           caught.
 /// Threads   One thread at a time.
 /// Cost      Only the calls of the work.
 class split_on_oom {
@@ -48,8 +45,8 @@ public:
         expects(options.granule != 0, "split_on_oom: granule must be at least 1");
     }
 
-    /// Calls `work(first, n)` for the items [first, first + n), in consecutive pieces that together
-    /// cover [0, count). If a call throws `out_of_memory`, tries half of that piece next.
+    /// Calls `work(first, n)` for consecutive pieces of `count` items. If a call throws
+    /// `out_of_memory`, tries half of that piece next.
     template <class Work>
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;
@@ -69,12 +66,12 @@ public:
     /// Returns the number of items for which the work is finished in the current or last call.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest number of items that the next piece (one call of the work) may have.
-    /// Returns `unlimited` if no piece was halved so far, or if the number has grown so far again.
+    /// Returns the largest number of items that the next piece may have; `unlimited` if no piece
+    /// was halved.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// `pieces()` returns how many pieces (calls of the work) have finished since construction.
-    /// `splits()` returns how many ran out of memory and were tried again with fewer items.
+    /// `pieces()` returns how many pieces have finished, and `splits()` how many ran out of memory
+    /// and were tried with fewer items.
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
@@ -93,9 +90,8 @@ private:
         return false;
     }
 
-    /// Returns the number of items for the next attempt after a call of the work with `piece` items
-    /// has failed: half of `piece`, rounded down to a multiple of `granule`, but at least
-    /// `split_options::least`, rounded up to a multiple of `granule`.
+    /// Returns the number of items to try after a piece of `piece` items has failed: half, in whole
+    /// granules, or the least.
     [[nodiscard]] std::size_t half(std::size_t piece) const noexcept {
         std::size_t const least = granules(detail::larger_of<std::size_t>(options_.least, 1));
         std::size_t const lower = piece / 2 - piece / 2 % options_.granule;
@@ -118,8 +114,7 @@ private:
     split_options options_{};
     std::size_t   size_ = unlimited;
     std::size_t   done_ = 0;
-    /// Number of pieces (calls of the program's function) that finished with `size_` items since
-    /// `size_` last changed.
+    /// Number of pieces that finished with `size_` items since `size_` last changed.
     unsigned      run_    = 0;
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;

@@ -10,12 +10,11 @@
 namespace vram {
 
 /// A retry policy for `retrying`: calls `trim(0)` of the resource under `retrying`, and lets it try
-/// the request again if memory was released.
+/// again if memory was released.
 ///
 ///     retrying mr{fallback{pool{cuda_resource{}}, pool{managed_resource{}}}, trim_upstream{}};
 ///
-/// Two pools on one device compete for its memory: if one is trimmed, the other may succeed. If the
-/// resource has no `trim`, the policy returns false.
+/// Two pools on one device compete for its memory: if one is trimmed, the other may succeed.
 ///
 /// Failure   Throws the exceptions of `trim`.
 /// Threads   The rules are those of the resource.
@@ -24,8 +23,8 @@ struct trim_upstream {
     /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Called by `retrying` after a refusal: trims the resource. Returns true, so that the request
-    /// is tried again, if the upstream of the resource got memory back.
+    /// Called by `retrying` after a refusal. Trims the resource, and returns true if that released
+    /// memory.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

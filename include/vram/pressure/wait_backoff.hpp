@@ -22,14 +22,13 @@ struct sleep_really {
 };
 } // namespace detail
 
-/// A retry policy for `retrying`: waits before each further attempt, so that other threads or
-/// processes can free memory. The first wait takes `first`, each further one twice as long, at most
-/// `longest`. There are at most eight waits per request.
+/// A retry policy for `retrying`: waits before each further attempt, at most eight times, so that
+/// others can free memory. The first wait takes `first`, each further one twice as long, at most
+/// `longest`.
 ///
 ///     retrying mr{cuda_resource{}, wait_backoff{2ms, 200ms}};
 ///
-/// `Sleep` is called with the duration. On the simulated device, pass a function that advances its
-/// time, such as a call of `sim_work`.
+/// On the simulated device, pass a `Sleep` that advances its time, such as a call of `sim_work`.
 ///
 /// Failure   Throws the exceptions of `Sleep`.
 /// Threads   Any thread may call, as far as `Sleep` permits.
@@ -46,8 +45,8 @@ public:
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
-    /// Waits: for `first` after the first failed attempt, and twice as long after each further one,
-    /// at most for `longest`. Returns true, so that the request is tried again.
+    /// Waits for `first`, doubled after each further failed attempt, at most for `longest`. Returns
+    /// true, so that the request is tried again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

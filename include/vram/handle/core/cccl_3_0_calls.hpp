@@ -12,18 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// Gives a handle of a resource (such as `resource_ref`) the four functions that CCCL before 3.1
-/// calls. `allocate` and `deallocate` without a stream call `allocate_sync` and `deallocate_sync`
-/// of the handle. `allocate_async` and `deallocate_async` have the stream as the last parameter.
-/// `Handle` derives from this class, and has the functions of newer versions as const members. It
-/// declares `using cccl_3_0_calls<Handle>::allocate;` and the same for `deallocate`.
+/// Gives a handle of a resource the four functions that CCCL before 3.1 calls: `allocate` and
+/// `deallocate` without a stream, `allocate_async` and `deallocate_async` with the stream last.
+/// `Handle` derives from this class.
 ///
-/// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
-/// `allocate(0, 64)`, does not compile.
-///
-/// Failure   The functions fail as those of the handle.
-/// Threads   The rules are those of the handle.
-/// Cost      None.
+/// Sizes must be `std::size_t`, so that a call without its stream, such as `allocate(0, 64)`, does
+/// not compile.
 template <class Handle>
 class cccl_3_0_calls {
 public:

@@ -13,12 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// The reference count of a shared object, as its base class. The count starts at 1, for the handle
-/// that made the object. The object is destroyed when the count becomes 0.
+/// The reference count of a shared object, as its base class. The count starts at 1, and the object
+/// is destroyed when it becomes 0.
 ///
-/// Threads   Any thread may call. The object's destructor sees all changes that a thread made
-///           before it called `drop`.
-/// Cost      One atomic operation each.
+/// Threads   Any thread may call.
 class counted {
 public:
     counted(counted&&) = delete;
@@ -26,6 +24,7 @@ public:
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
     /// Removes a reference. If it was the last one, destroys the object.
     void drop() noexcept {
+        // acq_rel: the destructor sees all changes that a thread made before it called `drop`.
         if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) { end_(this); }
     }
 

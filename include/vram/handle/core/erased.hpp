@@ -17,16 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// A pointer to a resource, and a pointer to the table of the functions of its type. Used only as a
-/// base class: `resource_ref` borrows the resource, and `any_resource` owns it.
+/// A resource of any type: a pointer to the resource, and one to the table of the functions of its
+/// type. The base class of `resource_ref`, which borrows the resource, and `any_resource`, which
+/// owns it.
 ///
-/// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
-/// an empty optional, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if
-/// the resource has only `allocate`, its exception is caught, and reported to the error sink unless
-/// it is a `std::bad_alloc`.
+/// If the resource lacks an optional function such as `trim`, a call returns 0 or an empty
+/// optional, or does nothing.
 ///
-/// Failure   The functions fail as those of the resource.
-/// Threads   The rules are those of the resource.
 /// Cost      One call through a pointer.
 template <class Platform>
 class erased : public cccl_3_0_calls<erased<Platform>> {
@@ -76,9 +73,8 @@ public:
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
     }
-    /// Makes the resource return unused memory to its upstream until at most `keep` unused bytes
-    /// remain; a pool returns whole chunks without live blocks, so more may remain. Returns the
-    /// number of bytes returned; 0 if the resource has no `trim`.
+    /// Makes the resource return unused memory beyond `keep` bytes to its upstream. Returns the
+    /// number of bytes returned; 0 without `trim`.
     std::size_t trim(std::size_t keep = 0) const {
         return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
     }
@@ -86,8 +82,8 @@ public:
         if (calls_->retire != nullptr) { calls_->retire(target_, s); }
     }
 
-    /// Allocates a block that the stream can use without a wait. Returns null if there is none, or
-    /// if the resource has no such function.
+    /// Allocates a block that the stream can use without a wait. Returns null if the resource has
+    /// none or no such function.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment) const {
         return calls_->try_allocate_ready == nullptr
@@ -106,8 +102,8 @@ public:
         if (calls_->device_of == nullptr) { return {}; }
         return calls_->device_of(target_);
     }
-    /// Returns the chunks of the resource that neither a block nor a stream uses to its upstream,
-    /// without a wait. Returns the number of their bytes; 0 if the resource has no `trim_no_wait`.
+    /// Returns unused chunks to the upstream without a wait. Returns the number of their bytes; 0
+    /// if the resource has no `trim_no_wait`.
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }
@@ -117,8 +113,8 @@ public:
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// Sets the peaks of the resource to its present figures. Returns the figures from before. If
-    /// the resource has no `reset_peaks`, returns an empty optional.
+    /// Sets the peaks of the resource to its present figures, and returns the figures from before,
+    /// if it has peaks.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);
@@ -148,9 +144,8 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Detaches the handle from its resource, which is not destroyed. A later allocation or free
-    /// through the handle is a broken contract. Its optional functions, such as `trim`, behave as
-    /// if the resource did not have them.
+    /// Detaches the handle from its resource, which is not destroyed. The handle may then no longer
+    /// allocate or free.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

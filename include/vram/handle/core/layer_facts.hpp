@@ -54,13 +54,12 @@ struct layer_facts {
     owner_lists const* owners = nullptr;
 };
 
-/// The base class of an object that `visit_layers` passes the figures of each layer of a stack, the
-/// outermost layer first, by a call of `visit`.
+/// Base class of an object that `visit_layers` calls with the figures of each layer of a stack, the
+/// outermost first.
 class layer_visitor {
 public:
-    /// Selects the figures that `visit` gets. `names`: none. `all`: all that the layer has. `own`:
-    /// not `free`, for which a pool searches its free blocks, and not a `usage` that a layer only
-    /// forwards from its upstream.
+    /// Selects the figures that `visit` gets: no figures, those that the layer counts itself
+    /// without a search, or all.
     enum class facts : unsigned char { names, own, all };
 
     explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}
@@ -98,16 +97,14 @@ concept handing_on =
 template <class R>
 concept hiding_the_type = requires(R const& r, layer_visitor& v) { visit_hidden(r, v, 0); };
 
-/// A layer that inherits `usage()` from `layer_base`: it returns the figures of the upstream, which
-/// a report need not repeat for the layer.
+/// A layer whose `usage()` is that of `layer_base`, which returns the figures of the upstream.
 template <class R>
 concept passing_on = standing_on_one<R> && requires {
     requires std::same_as<decltype(&R::usage),
                           memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// A layer or resource that counts bytes itself. A handle, or a layer with a `usage()` that only
-/// returns the figures of its upstream or the sums of two upstreams, does not satisfy the concept.
+/// A resource that counts bytes itself, and does not only return figures of its upstreams.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
@@ -162,9 +159,6 @@ void add_figures(layer_facts& facts, R const& layer, bool all) {
 
 /// Calls `to.visit` for each layer of a stack, the outermost first. After a handle come the layers
 /// of its resource.
-///
-/// Failure   Throws the exceptions of `usage()`, `free_memory()` and `to`.
-/// Threads   The rules are those of `usage()` of the layers.
 template <class R>
 void visit_layers(R const& layer, layer_visitor& to, std::size_t depth = 0) {
     layer_facts facts{.name = type_name<R>(), .depth = depth};

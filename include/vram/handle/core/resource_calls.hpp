@@ -21,10 +21,8 @@
 namespace vram {
 namespace detail {
 
-/// A table of pointers to the functions of one resource type. Each takes an untyped pointer to the
-/// resource as `mr`. If the type lacks an optional function, its pointer is null. `try_allocate` is
-/// never null: if the type lacks it, `allocate` is called and its exception caught. An exception
-/// other than `std::bad_alloc` is reported to the error sink.
+/// A table of pointers to the functions of one resource type, which take the resource as `mr`. The
+/// pointer of an optional function that the type lacks is null, except for `try_allocate`.
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
@@ -129,8 +127,8 @@ struct calls_to {
     }
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // Returns the table by which a type-erased handle calls a resource of type `R`. The entry of an
-    // optional function is null if `R` lacks it; the function of this class is then not compiled.
+    // Returns the table by which a type-erased handle calls a resource of type `R`. Entries of
+    // optional functions may be null.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,

@@ -14,11 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// The member in which a buffer or an allocator stores its resource. `stored_resource<R>` contains
-/// the resource by value: a handle (`shared`, `resource_ref`, `any_resource`) or a resource of
-/// another type. `stored_resource<R&>` refers to a resource that must outlive it.
-///
-/// Cost      None. An empty resource takes no space as a `[[no_unique_address]]` member.
+/// A resource as a member of a buffer or allocator: `stored_resource<R>` stores the resource or
+/// handle by value, and `stored_resource<R&>` refers to a resource that must live longer.
 template <class R>
     requires synchronous_resource<std::remove_reference_t<R>>
 class stored_resource {
