@@ -17,8 +17,8 @@ namespace vram {
 
 namespace detail {
 
-/// Writes a `history_record` to the file `to` in the trace format of Chrome (JSON): counters of
-/// live and reserved bytes, and an instant event for each step, such as an allocation or a mark.
+/// Writes a `history_record` as JSON in Chrome's trace format: counters of live and reserved bytes,
+/// and an instant event for each step.
 class chrome_events {
 public:
     chrome_events(history_record const& from, byte_file& to) : from_{from}, to_{to}, json_{to} {}
@@ -53,8 +53,8 @@ private:
         }
         if (sums.live_changed()) {
             bool const added = step.what == story_step::action::allocated;
-            // An instant event for a change of the live bytes, with the members that PyTorch's
-            // profiler writes to its traces. `Bytes` is negative for a free.
+            // An instant event for a change of the live bytes, as PyTorch's profiler writes it.
+            // `Bytes` is negative for a free.
             event("i", "[memory]", e, [&] {
                 number("Addr", step.memory);
                 json_.key("Bytes");
@@ -114,14 +114,13 @@ private:
 
 } // namespace detail
 
-/// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard. It has
-/// a counter "memory", a counter for each tag, and for each allocation and free an event "[memory]"
-/// as PyTorch's profiler writes it. Files of `perfetto_trace` have a tenth of the size, and units.
+/// A `history_format`: Chrome's JSON for chrome://tracing, ui.perfetto.dev and TensorBoard, with
+/// counters of bytes, and an event for each allocation and free. Files of `perfetto_trace` have a
+/// tenth of the size.
 ///
 ///     memory.observer().write("run.json", chrome_trace);
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      About 300 bytes in the file for each event.
 inline void chrome_trace(history_record const& record, detail::byte_file& to) {
     detail::chrome_events{record, to}.write();

@@ -30,9 +30,8 @@ struct history_options {
     std::size_t events = 1 << 18;
     /// Number of the device in the files that are written: at most 4095.
     std::uint32_t device = 0;
-    /// Number of frames of the call stack that are stored with each event. With frames an event
-    /// takes 72 bytes, and about 40 ns more for 8 frames, or some microseconds at a new place of
-    /// the program.
+    /// Number of call-stack frames stored with each event. With 8 frames an event takes 72 bytes
+    /// and about 40 ns more.
     unsigned frames = 0;
 };
 
@@ -49,19 +48,14 @@ using history_format = void (*)(history_record const&, detail::byte_file&);
 ///     ...
 ///     memory.observer().write("run.pickle", viewer_pickle); // for pytorch.org/memory_viz
 ///
-/// If more events occur than are kept, the oldest are overwritten, and each file states their
-/// number, except that of `rmm_csv`. A record lists all chunks of the resources, also those that
-/// are older than its events. A `history_trigger` writes a file at the end of the process, after a
+/// Further events overwrite the oldest. A record lists all chunks of the resources, also those
+/// older than its events. A `history_trigger` writes a file at the end of the process, after a
 /// refusal, or on a signal.
 ///
-/// Failure   `observe` never throws: an event for which there is no host memory counts as
-///           overwritten. `record` throws `std::bad_alloc`. `write` throws it too, or
-///           `file_error`; a file of that name is then unchanged.
-/// Threads   Any thread may call any function at any time. Each thread stores its events in a
-///           part of its own.
-/// Cost      `observe`: 12 to 18 ns, most of it to read the time, without a lock that threads
-///           share; 60 ns with a call stack of 8 frames. Host memory is allocated as events arrive.
-///           `record` copies and sorts events.
+/// Failure   `observe` never throws; `record` throws `std::bad_alloc`, and `write` also
+///           `file_error`.
+/// Threads   Any thread may call any function.
+/// Cost      `observe`: 12 to 18 ns, or 60 ns with a call stack of 8 frames.
 class history {
 public:
     explicit history(history_options options = {})
@@ -76,7 +70,7 @@ public:
     history& operator=(history const&) noexcept = default; ///< shares the events
 
     /// Returns true if `other` is a copy, which shares the events. A resource over two upstreams
-    /// (`fallback`, `segregated`) then stores each of its events once, not for both copies.
+    /// then stores each event once.
     [[nodiscard]] bool shares_with(history const& other) const noexcept {
         return state_ == other.state_;
     }
@@ -89,8 +83,8 @@ public:
             [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            // `observe_rare` gets a copy, so that the address of `e` is never needed: the compiler
-            // keeps the members of `e` in registers on the frequent path above.
+            // Passes a copy, so that the compiler keeps the members of `e` in registers on the
+            // frequent path above.
             memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
                                       {},     e.at,   e.any_stream, e.until_reset};
             if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }

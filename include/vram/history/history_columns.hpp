@@ -19,8 +19,8 @@ namespace vram {
 
 namespace detail {
 
-/// Encodes a `history_record` by columns. An event has an entry in each of the four columns: the
-/// index of its context (kind, thread, line, ...), its time, its address and its size.
+/// Encodes a `history_record` by columns. Each event has the index of its context (kind, thread,
+/// line, ...), its time, its address and its size.
 class column_encoder {
 public:
     explicit column_encoder(history_record const& from) : from_{from} {
@@ -113,27 +113,26 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    /// True if the column of sizes has an entry with the marker `escape` before it, for a size of
-    /// `escape` - 1 or more. The file then begins with `magic_with_escape`.
+    /// True if an event had `escape - 1` bytes or more. The file then begins with
+    /// `magic_with_escape`.
     bool        escaped_ = false;
     std::string contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
-    /// For each address, the bytes of the last event there. If the next event there has as many
-    /// bytes, the file has a 0 instead of their number.
+    /// Bytes of the last event at each address. If the next event has as many, its size is written
+    /// as 0.
     std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 
 } // namespace detail
 
-/// A `history_format`: a small file with everything that a record has. `read_history` returns the
-/// record again, and a program can then write it in another format.
+/// A `history_format`: a small file with everything that a record has. `read_history` reads the
+/// file, and a program can then write the record in another format.
 ///
 ///     memory.observer().write("run.vram", history_columns);
 ///     history_record const same = read_history("run.vram");
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      Less than 1 us, and at most 15 bytes in the file, for each event without a stack.
 inline void history_columns(history_record const& record, detail::byte_file& to) {
     detail::column_encoder{record}.write(to);

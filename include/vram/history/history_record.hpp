@@ -94,7 +94,7 @@ struct history_record {
 
 namespace detail {
 /// Largest value of `history_record::device`. PyTorch's memory viewer requires a list entry for
-/// each device number from 0 on, so a larger number would make files large.
+/// each device number from 0 on.
 inline constexpr std::uint32_t largest_history_device = 4095;
 } // namespace detail
 

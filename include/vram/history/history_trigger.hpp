@@ -17,19 +17,18 @@
 
 namespace vram {
 
-/// Writes the events of a `history` to a file when something happens: at the end of the process,
-/// after a refusal, or on a signal. The file is replaced each time. The trigger stays until the end
-/// of the process, even if this object, the history and its stack have ended before.
+/// Writes the events of a `history` to a file at the end of the process, after a refusal, or on a
+/// signal. The file is replaced each time. The trigger stays until the end of the process, even if
+/// this object, the history and its stack have ended before.
 ///
 ///     history_trigger{memory.observer(), "run.pickle", viewer_pickle}
 ///         .at_exit()
 ///         .on_refusal()
 ///         .on_signal(SIGUSR1);
 ///
-/// Failure   Each function throws `std::bad_alloc`; `on_signal` also `std::system_error`. If the
-///           file cannot be written, that is reported to the error sink.
+/// Failure   Throws `std::bad_alloc`; `on_signal` also `std::system_error`. Errors of the file are
+///           reported to the error sink.
 /// Threads   Any thread may call. `on_signal` starts a thread.
-/// Cost      None until something happens.
 class history_trigger {
 public:
     history_trigger(history const& log, std::string path, history_format format)
@@ -40,18 +39,15 @@ public:
         at_end::add(state_, file_);
         return *this;
     }
-    /// Writes the file after each refusal of a resource, but at most once a second. The thread that
-    /// made the request writes it before the request continues: other resources may still grant it.
+    /// Writes the file after each refusal of a resource, but at most once a second, also if another
+    /// resource then grants the request.
     history_trigger& on_refusal() {
         state_->write_on_refusal(file_);
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes the file when the process receives the signal, and then calls the handler that was
-    /// installed before. If there was none, the process ends, except for SIGUSR1, SIGUSR2,
-    /// real-time signals, signals that end no process by default, and ignored signals. A fault
-    /// of an instruction ends the process even if the signal was ignored. A forked
-    /// process writes nothing.
+    /// Writes the file when the signal arrives, then does what was set before. SIGUSR1, SIGUSR2 and
+    /// real-time signals do not end the process by default.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;
@@ -61,8 +57,8 @@ public:
 private:
     using state = std::shared_ptr<detail::history_state>;
 
-    /// The list of all files, with their histories, that are written when the process exits. The
-    /// first `add` installs the function that writes them (`std::atexit`).
+    /// All files that are written when the process exits. The first `add` installs the function
+    /// that writes them (`std::atexit`).
     class at_end {
     public:
         static void add(state const& of, detail::history_file const& file) {

@@ -27,37 +27,32 @@
 
 namespace vram {
 
-/// Options of `logging`: the size limit of a file, and the number of older files that are kept.
+/// Options of `logging`: the size limit of a file, and the number of older files kept.
 ///
 ///     logging_options const rotating{.most_bytes = 1_GiB, .older_files = 3};
 ///     logging               mr{pool{cuda_resource{}}, "run.csv", rotating};
 struct logging_options {
-    /// Largest size of the file in bytes: a line that does not fit begins a new file, and the old
-    /// one is renamed to PATH.1 (or emptied, see `older_files`). 0 means no limit.
+    /// Largest size of the file in bytes; 0 means no limit. A full file is renamed to PATH.1 or
+    /// emptied (see `older_files`).
     std::size_t most_bytes = 0;
     /// Number of older files that are kept: PATH.1 is the newest of them. If 0, the file is emptied
     /// instead of renamed.
     unsigned older_files = 1;
 };
 
-/// A resource that writes one line for each allocation, free and refusal.
+/// A resource that writes a line to a CSV file for each allocation, free and refusal.
 ///
 ///     logging mr{pool{cuda_resource{}}, "run.csv"};
 ///
 /// The columns are those of RMM's logging adaptor, `Thread,Time,Action,Pointer,Size,Stream`, and
-/// then `Tag,File,Line`. The example `replay` reads the file. The time is the time of day (UTC).
-/// A stream is 0 if the call has none. Requests of 0 bytes have no line.
+/// then `Tag,File,Line`. Times are UTC; the stream is 0 if a call has none. Requests of 0 bytes
+/// have no line. If the process is killed, the file keeps all lines, perhaps followed by empty
+/// ones.
 ///
-/// The lines are in the file as soon as the call returns, also if the process is killed; the file
-/// may then end with empty lines.
-///
-/// Failure   The constructor throws `file_error` if the file cannot be created, or if another log
-///           of this or another process has it open. If a line cannot be written (a full disk),
-///           that is reported to the error sink once, and `lost()` counts the lines from then on.
-///           The resource works on.
-/// Threads   The rules are those of the upstream. Lines of a block are in order: the line of its
-///           free is written before another thread can get its memory.
-/// Cost      About 0.4 us per call: the text, and a lock while it is copied.
+/// Failure   The constructor throws `file_error`; a line that cannot be written is counted by
+///           `lost()`.
+/// Threads   The rules are those of the upstream. The lines of a block are in order.
+/// Cost      About 0.4 us per call.
 template <class Upstream>
 class logging : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -113,8 +108,8 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
-    /// Returns memory that the stream `s` may use without a wait, or null if the upstream has none.
-    /// A null result is not logged, because it is no refusal.
+    /// Returns memory that the stream `s` may use without a wait, or null (not logged) if the
+    /// upstream has none.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())

@@ -24,8 +24,8 @@ class perfetto_packets {
 public:
     explicit perfetto_packets(byte_file& to) : to_{to} {}
 
-    /// Writes a Perfetto packet that describes the track `uuid` (a row of the trace). The track
-    /// shows a counter of bytes if `unit` is 3 (Perfetto's UNIT_SIZE_BYTES), and events if 0.
+    /// Writes a Perfetto packet for the track `uuid` (a row of the trace): bytes if `unit` is 3
+    /// (UNIT_SIZE_BYTES), events if 0.
     void track(std::uint64_t uuid, std::uint64_t parent, std::string const& name, unsigned unit) {
         protobuf_message descriptor;
         descriptor.number(1, uuid).text(2, utf8_text(name));
@@ -41,8 +41,8 @@ public:
         event_.clear();
         write(time, event_.number(9, 4).number(11, track).number(30, value));
     }
-    /// Writes an event without a duration to a track of the trace. Annotates it with the bytes, the
-    /// stream, the tag and the source line of `e`; each is left out if `e` does not have it.
+    /// Writes an event without a duration to a track, annotated with the bytes, stream, tag and
+    /// source line of `e` if present.
     void instant(std::int64_t time, std::uint64_t track, char const* name,
                  history_record const& from, history_record::event const& e) {
         event_.clear();
@@ -84,17 +84,14 @@ private:
 } // namespace detail
 
 /// A `history_format`: Perfetto's native trace (protobuf) for ui.perfetto.dev and its
-/// trace_processor. It has counters of bytes, "live", "reserved" and one for each tag, and marks,
-/// refusals, retries and waits as events. The number of overwritten events is in the name of the
-/// outer track.
+/// trace_processor. Live bytes, reserved bytes and the live bytes of each tag are counters; marks,
+/// refusals, retries and waits are events.
 ///
 ///     memory.observer().write("run.perfetto-trace", perfetto_trace);
 ///
-/// Times are nanoseconds since 1970. Blocks that are older than the record and still live are not
-/// counted as live.
+/// Times are nanoseconds since 1970. Live blocks that are older than the record are not counted.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      About 1 us, and 25 to 50 bytes in the file, for each event.
 inline void perfetto_trace(history_record const& record, detail::byte_file& to) {
     enum : std::uint64_t { all = 1, live, reserved, events, first_tag };

@@ -168,9 +168,7 @@ private:
 ///
 ///     read_history("run.vram").events.size();
 ///
-/// Failure   Throws `file_error` if the file cannot be read, ends too early or is damaged, and
-///           `std::bad_alloc`. No contents of a file cause another error.
-/// Threads   Any thread may call.
+/// Failure   Throws `std::bad_alloc`, and `file_error` if the file cannot be read or is damaged.
 /// Cost      About 0.1 us for each event. Host memory for the file and the record.
 [[nodiscard]] inline history_record read_history(std::string const& path) {
     std::string const bytes = detail::bytes_of_file(path);

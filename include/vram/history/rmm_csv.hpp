@@ -13,15 +13,14 @@
 
 namespace vram {
 
-/// A `history_format`: one line for each allocation and free of the outermost resources, and for
-/// each refusal, with RMM's columns (`Thread,Time,Action,Pointer,Size,Stream`) and then
+/// A `history_format`: a CSV line for each refusal, and for each allocation and free of the
+/// outermost resources. The columns are RMM's (`Thread,Time,Action,Pointer,Size,Stream`) and then
 /// `Tag,File,Line`. The example `replay` and RMM's replay benchmark read the file. Frees of blocks
 /// that are older than the record are left out.
 ///
 ///     memory.observer().write("run.csv", rmm_csv);
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      About 1 us, and 100 bytes in the file, for each event.
 inline void rmm_csv(history_record const& record, detail::byte_file& to) {
     using action = detail::story_step::action;

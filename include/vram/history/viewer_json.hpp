@@ -17,7 +17,6 @@ namespace vram {
 ///     memory.observer().write("run.json", viewer_json);
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      About 300 bytes in the file for each event.
 inline void viewer_json(history_record const& record, detail::byte_file& to) {
     detail::json_writer writer{to};

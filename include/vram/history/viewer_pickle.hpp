@@ -11,17 +11,15 @@
 
 namespace vram {
 
-/// A `history_format`: a pickle of protocol 2, which pytorch.org/memory_viz, `_memory_viz.py` and
-/// SnapViewer open. `viewer_json` writes the same as JSON, which only newer viewers open.
+/// A `history_format`: a pickle of protocol 2 for pytorch.org/memory_viz, `_memory_viz.py` and
+/// SnapViewer. `viewer_json` writes the same as JSON.
 ///
 ///     memory.observer().write("run.pickle", viewer_pickle);
 ///
 /// Chunks of the innermost observed resources are segments; blocks are those of the outermost ones.
-/// A block that is older than the record does not appear until its free. The free memory of the
-/// device at a refusal is not known, and is written as 0.
+/// A block that is older than the record does not appear until its free.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   Any thread may call.
 /// Cost      Less than 2 us, and about 100 bytes in the file, for each event.
 inline void viewer_pickle(history_record const& record, detail::byte_file& to) {
     detail::pickle_writer writer{to};

@@ -24,15 +24,9 @@ namespace vram {
 namespace detail {
 
 /// Turns the events of a record into steps for profilers: allocations and frees of blocks, and
-/// changes of segments. If an observed resource gets its chunks from another observed resource, its
-/// chunks and the blocks of that upstream are the same memory, and are left out: so the blocks are
-/// those of the uppermost resources, and the segments are the chunks of the lowest ones. Each freed
-/// block was allocated before, or is older than the record. A refused free makes no step. If a
-/// chunk is removed, the live blocks in it are freed.
-///
-/// Failure   Throws `std::bad_alloc`. Any record is accepted, also one with contradictions.
-/// Threads   One thread at a time.
-/// Cost      About 0.3 us for each event.
+/// changes of segments. If one observed resource allocates its chunks from another, only the blocks
+/// of the upper one and the chunks of the lower one are listed. Accepts any record, also one with
+/// contradictions.
 class block_story {
     using kind   = memory_event_kind;
     using action = story_step::action;
@@ -92,9 +86,8 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block of an upstream that a resource uses as a chunk. The upstream's event `freed` for the
-    /// block makes no step. `resource` is the upstream if `lender` is true, and otherwise the
-    /// resource that has removed the chunk; the upstream is then any other resource.
+    /// A block used as a chunk. `resource` is the one that allocated the block if `lender`,
+    /// otherwise the one that removed the chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -102,8 +95,8 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        /// Bytes of the segment (a chunk) that events `chunk_removed` have removed and that no
-        /// later event `chunk_added` has added again. If all bytes are removed, the segment ends.
+        /// Bytes of the segment that events `chunk_removed` removed and no event `chunk_added` has
+        /// added again.
         std::uint64_t removed = 0;
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
@@ -118,15 +111,14 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// Repairs a record in which the event `order[i]` allocates an address at which its resource
-    /// still has a live block: the free of that block is missing, or two threads sent both events
-    /// in the wrong order. If one of the next 63 events frees the address, moves that event before
-    /// `order[i]`. Otherwise adds a step that frees the block.
+    /// The event `order[i]` may allocate the address of a live block. Frees that block: moves a
+    /// later free forward, or adds a step.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
         auto const found = live_.find(e.memory);
         if (found == live_.end() || found->second.resource != e.resource) { return; }
+        // Two threads may have sent both events in the wrong order, close together.
         std::size_t const end = std::min(order.size(), i + 64);
         for (std::size_t j = i + 1; j < end; ++j) {
             history_record::event const& later = from_.events[order[j]];
@@ -169,8 +161,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // If the record has a step that added the second segment, the step becomes a growth of
-            // the first segment, unless a later step added or extended the first segment.
+            // The step that added the second segment becomes a growth of the first, unless a later
+            // step added or extended the first.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -244,8 +236,8 @@ private:
         std::uint32_t const origin = step.origin; // a copy, because `push` may move `step`
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
-    /// For each live block that begins in a range of addresses (blocks of `resource`, or of all
-    /// resources), adds a step that frees the block, with the event `i` as the cause.
+    /// Adds a step that frees each live block of `resource` that begins in the address range. The
+    /// event `i` is the cause.
     void free_range(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes,
                     std::uint32_t resource = all_resources) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
@@ -262,8 +254,8 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        // If a live block of another resource contains the chunk, the segment stands for the block:
-        // the block is not listed, and the step of its allocation is skipped.
+        // A live block of another resource that contains the chunk is not listed as a block: the
+        // segment stands for that block.
         if (above != live_.begin()) {
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
@@ -278,8 +270,8 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // The chunk begins `distance` bytes after the segment's start. Its first `back`
-                // bytes lie in the segment, which lost them before; the rest extends the segment.
+                // The first `back` bytes of the chunk return to the segment; the others extend the
+                // segment.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
                 std::uint64_t const more = bytes - back;
                 std::uint64_t const end  = before->first + r.bytes;
@@ -334,13 +326,12 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // If no segment of the resource overlaps the removed chunk, the chunk is taken for a block
-        // of an observed upstream: `follow_free` makes no step of the upstream's event `freed`.
+        // No segment of the resource overlaps: the chunk is taken for a block of an observed
+        // upstream. The event `freed` of that block makes no step.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments at the end of the record, with their live blocks. Also lists a freed
-    /// block as pending (a stream may still use it) if the block is a whole chunk that was not
-    /// removed, and the record has events `free_completed` of the resource, but none for the block.
+    /// Lists the segments at the end of the record with their live blocks, and some freed blocks
+    /// that a stream may still use.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -389,8 +380,8 @@ private:
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
     std::unordered_map<std::uint64_t, lent>        lent_;  ///< by address: blocks used as chunks
-    /// By address: number of invalid frees (events `freed` at an address with no live block of the
-    /// resource), for each of which an event `free_refused` is expected.
+    /// Number of invalid frees at each address, for each of which an event `free_refused` is
+    /// expected.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
     std::map<std::uint64_t, range>                 ranges_; ///< the segments after the last step

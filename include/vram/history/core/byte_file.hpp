@@ -24,17 +24,13 @@
 namespace vram {
 namespace detail {
 
-/// A new file. Its bytes are first written to a file PATH.PROCESS-NUMBER.part, which no other
-/// writer has. `close` renames that file, so that a file with the wanted name is always complete;
-/// of several writers of one path the last one replaces the others. Without a call of `close`, the
-/// destructor removes the ".part" file.
+/// A new file. Writes to a temporary ".part" file, which `close` renames to the wanted name, so
+/// that a file of that name is always complete. Without `close`, the destructor removes the ".part"
+/// file. Throws `file_error`.
 ///
 ///     byte_file out{path};
 ///     out << "Thread,Time\n" << 17;
 ///     out.close();
-///
-/// Failure   Throws `file_error`.
-/// Threads   One thread at a time.
 class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
@@ -88,9 +84,8 @@ public:
         room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
     }
 
-    /// Writes the buffered bytes to the ".part" file, closes it, and renames it to the wanted name.
-    /// Throws `file_error` if that fails: a file with the wanted name is then unchanged, and the
-    /// ".part" file is removed, at the latest by the destructor.
+    /// Writes the buffered bytes and gives the file its wanted name. If that fails, throws
+    /// `file_error` and leaves an older file unchanged.
     void close() {
         flush();
         std::FILE* const file = file_;

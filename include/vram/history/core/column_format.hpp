@@ -14,10 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The layout of the file of a `history_record` (recorded memory events): the eight characters of
-/// `magic`, then the rows below. The words in a row are members of the record. A number has seven
-/// bits in each byte, the lowest first; the highest bit is set except in the last byte (LEB128). A
-/// text is its size in bytes, a number, and then its bytes.
+/// The file format of `history_columns`: the eight characters of `magic`, then the rows below,
+/// with members of `history_record`. A number is an LEB128 integer; a text is the number
+/// of its bytes and its bytes.
 ///
 ///     device, overwritten
 ///     tags:      count, then texts; the empty entry 0 of each table is left out
@@ -30,10 +29,9 @@ namespace detail {
 ///                index in the contexts; time; address without its `shift` lowest bits;
 ///                bytes + 1, or 0 if the last event before it at this address has as many bytes
 ///
-/// Times and addresses are stored as differences from the event before; the differences 0, -1, 1,
-/// -2 are stored as the numbers 0, 1, 2, 3 (zigzag). If an event has `escape - 1` bytes or more,
-/// the file begins with `magic_with_escape` instead of `magic`, and the last column has the number
-/// `escape` for that event, followed by its bytes.
+/// Times and addresses are stored as differences from the event before: 0, -1, 1, -2 as the numbers
+/// 0, 1, 2, 3 (zigzag). If an event has `escape - 1` bytes or more, the file begins with
+/// `magic_with_escape`, and the last column has `escape` and then the bytes.
 struct column_format {
     static constexpr std::string_view magic             = "VRAMHIS1";
     static constexpr std::string_view magic_with_escape = "VRAMHIS2";
@@ -79,8 +77,8 @@ public:
         if (n > most) { fail(file_error::reason::damaged); }
         return n;
     }
-    /// Reads a number of entries, each of which takes at least `each` bytes of this column. Throws
-    /// `file_error` (`ends_early`) if the rest of the column is too short for that many entries.
+    /// Reads a number of entries of at least `each` bytes. Throws `file_error` if the rest of the
+    /// column is too short for them.
     [[nodiscard]] std::size_t count(std::size_t each) {
         std::uint64_t const n = number();
         if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }

@@ -18,11 +18,8 @@ namespace detail {
 inline constexpr std::string_view csv_header =
     "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n";
 
-/// The text of one line of a CSV log, in memory of the object. The columns `Tag` and `File` are
-/// quoted if necessary. Of a tag or file name with more than 256 bytes, the last 256 are written.
-///
-/// Failure   Never throws.
-/// Threads   One thread at a time.
+/// The text of one line of a CSV log, in memory of the object. Quotes tags and file names if
+/// necessary, and writes the last 256 bytes of longer ones. Never throws.
 class csv_row {
 public:
     /// `nanoseconds` is the time since 1970; the log has the time of day in UTC.

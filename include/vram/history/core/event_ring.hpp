@@ -18,25 +18,15 @@
 namespace vram {
 namespace detail {
 
-/// Keeps at least the last `capacity` records of `width` words; later ones overwrite the oldest.
-/// The first word of a record is its time. The memory is divided into pages. Each thread fills a
-/// page; when it is full, the thread takes an unused one or, if there is none or no host memory for
-/// it, the page that became full first. Thus the page of an idle thread keeps records that are
-/// older than overwritten ones (`horizon`). There are more pages than threads that can have one, so
-/// a thread without a page always finds one, if there is host memory.
+/// Keeps at least the last `capacity` records of `width` words, the first of which is the time.
+/// Each thread fills a page of its own, then takes an unused page or the page that became full
+/// first. Without host memory fewer records are kept. Any thread may call any function.
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
 ///         to.store(0, time);
 ///         to.store(1, bytes);
 ///     });
-///
-/// Failure   `append` never throws. Without host memory fewer records than `capacity` are kept; one
-///           for which no page has memory is not stored, and counted as overwritten.
-/// Threads   Any thread may call any function. `read` takes no lock, and skips a page that is
-///           overwritten at the same time.
-/// Cost      `append`: one store for each word. One call in 256, or more of them in a small ring,
-///           takes a mutex. Memory is allocated page by page when it is first used.
 class event_ring {
     using word = std::atomic<std::uint64_t>;
 
@@ -71,7 +61,7 @@ public:
     }
 
     /// The memory of one record of `width` words (64-bit numbers). A word that is not stored keeps
-    /// the value of the overwritten record, or 0 if the memory is new.
+    /// an older value.
     class place {
     public:
         [[gnu::always_inline]] void store(std::size_t index, std::uint64_t value) const noexcept {
@@ -84,9 +74,8 @@ public:
         word* at_;
     };
 
-    /// Calls `take(words)` for each stored record, except those of a page that another thread
-    /// overwrites at the same time. The records of one page come in order. `words` points to a copy
-    /// of the record, which is valid until `take` returns.
+    /// Calls `take(words)` with a copy of each stored record, valid until `take` returns. Skips
+    /// pages that a thread overwrites meanwhile.
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
@@ -98,17 +87,15 @@ public:
             for (std::size_t i = 0; i != count * width_; ++i) {
                 copy[i] = from[i].load(std::memory_order_acquire);
             }
-            // A writer that gets the page increments `lap` before it overwrites a word. So if `lap`
-            // has not changed, all words of the copy are of one use of the page. Otherwise the copy
-            // is discarded.
+            // A writer increments `lap` before it overwrites a word: if `lap` has changed, the copy
+            // may mix two uses of the page.
             if (each.lap.load(std::memory_order_acquire) != lap) { return; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
         });
     }
 
-    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. A caller
-    /// that calls `read` and then `horizon` has read all records that were stored before `read`
-    /// was called and have a later time than the result; older ones may be missing.
+    /// Returns the time of the latest overwritten record, or 0. Called after `read`: records older
+    /// than the result may be missing.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -131,14 +118,13 @@ private:
     static constexpr unsigned most_first = 64;
 
     struct page {
-        /// Number of times that the page was given to a thread to fill. Increased before a record
-        /// is overwritten, so that `read` can tell that its copy of the page mixes two uses.
+        /// Incremented when a thread gets the page, before the thread overwrites records, so that
+        /// `read` can detect this.
         std::atomic<std::uint64_t> lap{0};
         /// Number of records for which the page has room.
         std::atomic<std::uint32_t> left{0};
-        /// If this page is full: the page that became full next after it, or null. `next`
-        /// overwrites full pages in this order. If it is unused: another unused page, or null.
-        /// Guarded by `turn_`.
+        /// The next page in the list of full pages (`oldest_`) or of unused pages (`unused_`), or
+        /// null. Guarded by `turn_`.
         page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
@@ -185,8 +171,8 @@ private:
         std::lock_guard const held{last_lock_}; // shared by threads: they take turns with a lock
         put(last_, fill);
     }
-    /// Returns the group of 64 thread numbers: those from 64 * (`index` + 1) on. Allocates it if
-    /// there is none; returns null if there is no host memory.
+    /// Returns the writers of the 64 thread numbers from 64 * (`index` + 1) on, or null without
+    /// host memory.
     [[gnu::noinline]] group* others(unsigned index) noexcept {
         if (group* const made = others_[index].load(std::memory_order_acquire)) { return made; }
         std::lock_guard const held{turn_};
@@ -205,8 +191,8 @@ private:
         }
     }
 
-    /// Gives the writer `w` an unused page or, if there is none or no host memory for it, the page
-    /// that became full first. Returns false if no page is full either.
+    /// Gives the writer `w` an unused page, or the page that became full first. Returns false if
+    /// there is neither.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{turn_};
         if (w.into != nullptr) {
@@ -230,8 +216,8 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // The words of new records are stored later than `lap`, and with release order. So a reader
-        // that sees such a word also sees the new `lap`, and discards its copy of the page.
+        // The stores of words that follow are releases: a reader that sees such a word also sees
+        // the new `lap`.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;

@@ -18,11 +18,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the chunks that the resources had at the start of the record, sorted by address; of two
-/// at one address, the larger is first. Begins with the chunks at the end, and undoes the events.
-///
-/// Failure   Throws `std::bad_alloc`.
-/// Cost      O(log chunks) for each event of a chunk.
+/// Returns the chunks at the start of the record, sorted by address; of two at one address, the
+/// larger is first.
 [[nodiscard]] inline std::vector<history_record::chunk> first_chunks(history_record const& from) {
     using kind = memory_event_kind;
     // The chunks at the current point of the walk back: their bytes, by resource and address.
@@ -38,8 +35,8 @@ namespace detail {
         if (found->first.first != e.resource || e.memory - found->first.second >= found->second) {
             continue;
         }
-        // Undoes the event: takes the added bytes out of the chunk. Parts before and behind the
-        // bytes stay, because virtual memory is added in parts and removed as a whole.
+        // Undoes the event: takes the added bytes out of the chunk. The parts before and behind
+        // these bytes remain chunks.
         std::uint64_t const before = e.memory - found->first.second;
         std::uint64_t const rest   = found->second - before;
         if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }

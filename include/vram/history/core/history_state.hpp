@@ -39,8 +39,8 @@ struct history_words {
 
     void store(std::size_t which, std::uint64_t word) noexcept { at[which] = word; }
 
-    /// Packs the kind of an event, its thread number, the presence of a stream, and the id of its
-    /// tag into one 64-bit word, which is stored at the index `about`.
+    /// Packs the kind, thread number, presence of a stream and tag of an event into the word at the
+    /// index `about`.
     [[nodiscard]] static std::uint64_t pack(memory_event_kind kind, unsigned thread,
                                             bool has_stream, std::uint32_t tag) noexcept {
         return static_cast<std::uint64_t>(kind) | std::uint64_t{has_stream} << 8 |
@@ -55,8 +55,8 @@ struct history_words {
         return std::bit_cast<call_stack>(static_cast<std::uintptr_t>(word));
     }
 
-    /// Returns a line of the program as a 64-bit number. `line` converts the number back. If the
-    /// type `call_site` has not 64 bits, returns 0, which stands for an unknown line.
+    /// Returns the line as a number, which `line` converts back, or 0 (unknown) if `call_site` does
+    /// not have 64 bits.
     [[nodiscard]] static std::uint64_t pack(call_site at) noexcept {
         if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
             return std::bit_cast<std::uint64_t>(at);
@@ -90,13 +90,8 @@ struct history_file {
     }
 };
 
-/// The stored events and the chunks of a `history`. The copies of the `history` share this object
-/// with each `history_trigger`, which writes it to a file after a refusal, on a signal or at the
-/// end of the process.
-///
-/// Failure   `append` and `append_rare` never throw. The constructor, `record` and
-///           `write_on_refusal` throw `std::bad_alloc`.
-/// Threads   Any thread may call any function.
+/// The stored events and the chunks of a `history`. The copies of the `history` and its triggers
+/// share one object. Any thread may call any function.
 class history_state {
 public:
     history_state(std::size_t events, unsigned frames, std::uint32_t device)
@@ -113,8 +108,8 @@ public:
             fill(to);
         });
     }
-    /// Stores an event of the kind `kind`. Also updates the list of present chunks, for an added or
-    /// removed chunk or mapped pages, and writes the files of `write_on_refusal`, for a refusal.
+    /// Stores an event. Also updates the list of chunks after a change, and writes the files of
+    /// `write_on_refusal` after a refusal.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -133,8 +128,7 @@ public:
         }
     }
 
-    /// After this call, each refusal also writes the file `which`. The files are written at most
-    /// once in each second of the clock: further refusals in that second write nothing.
+    /// Makes each refusal also write the file `which`, at most once in each second of the clock.
     void write_on_refusal(history_file which) {
         auto const held = lock_.hold();
         on_refusal_.push_back(std::move(which));
@@ -144,9 +138,8 @@ public:
     [[nodiscard]] unsigned          frames() const noexcept { return frames_; }
     [[nodiscard]] event_ring const& ring() const noexcept { return ring_; }
 
-    /// Returns the events up to now in order of time. Leaves out events that are older than an
-    /// overwritten one. So no event is missing between two of the result, unless there was no host
-    /// memory for it.
+    /// Returns the stored events in order of time, without those that are older than an overwritten
+    /// event.
     [[nodiscard]] history_record record() const {
         history_record    made;
         interned          names{made};
@@ -176,8 +169,8 @@ public:
             order.emplace_back(words[history_words::time], copied.size());
             copied.insert(copied.end(), words, words + ring_.width());
         });
-        // Removes the events that are older than the latest overwritten event. The ring still has
-        // such events of idle threads, but later ones, such as the free of a block, are missing.
+        // Removes events older than the latest overwritten one: later events, such as the free of a
+        // block, may be missing.
         made.overwritten += std::erase_if(
             order, [horizon = ring_.horizon()](auto const& e) { return e.first < horizon; });
         std::sort(order.begin(), order.end());
@@ -192,8 +185,7 @@ public:
 
 private:
     /// Converts stored events, which contain pointers, into those of a `history_record`, which have
-    /// indices in its tables of lines, tags, resources and call stacks. Equal pointers get one
-    /// entry.
+    /// indices in tables. Equal pointers get one entry.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Writes one JSON value: lists and dictionaries of strings, numbers and truth values. Has the
-/// functions of `pickle_writer` (Python's pickle), so that a template can write both formats.
+/// Writes one JSON value. Has the functions of `pickle_writer` (Python's pickle), so that a
+/// template can write both formats.
 class json_writer {
 public:
     explicit json_writer(byte_file& to) : to_{to} {}

@@ -29,22 +29,15 @@
 namespace vram {
 namespace detail {
 
-/// Appends lines to a file through a mapping of a part of the file, so that a line stays in the
-/// file even if the process is killed after `append`. The mapped part without lines consists of
-/// empty lines, which the destructor cuts off. If a file would exceed `most_bytes`, it is renamed
-/// to PATH.1, the file before it to PATH.2, and so on up to `older_files`, and a new one begins; if
-/// `older_files` is 0, the file is emptied instead.
+/// Appends lines to a file through a memory mapping, so that they stay in the file if the process
+/// is killed. A full file is renamed to PATH.1, or emptied if `older_files` is 0. Any thread may
+/// append, but not in a forked child process.
 ///
 ///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
 ///     log.append("1,12:00\n");
 ///
-/// Failure   The constructor throws `file_error`, also if another `log_file` of this or another
-///           process has the file open (`EBUSY`). `append` never throws: the first error is
-///           reported to the error sink, and further lines are discarded and counted. If another
-///           program shortens the file, the process receives SIGBUS.
-/// Threads   Any thread may append, but not in a forked child process.
-/// Cost      `append`: a lock and a copy; for a pipe or a device, a call of the system. For files
-///           such a call for each mebibyte.
+/// Failure   The constructor throws `file_error`; `append` reports its first error to the error
+///           sink.
 class log_file {
 public:
     log_file(std::string path, std::string header, std::size_t most_bytes, unsigned older_files)
@@ -105,9 +98,8 @@ private:
             throw;
         }
     }
-    /// Empties the file. Throws `file_error` if another `log_file` has the file open, and so maps a
-    /// part of it: an access to mapped pages behind the end of the file would end the process. On
-    /// file systems without locks, other logs are not detected.
+    /// Empties the file. Throws `file_error` if another `log_file` has the file open: an access to
+    /// its mapping would raise SIGBUS.
     void empty() {
         int why = 0;
         if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -175,8 +167,8 @@ private:
         // Cuts off the unused end of the file. If `ftruncate` fails, empty lines stay there.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
-        // `empty` has locked the file, unless it is a pipe or a device. If a forked child has the
-        // file open, the lock would outlive `close`, so it is released first.
+        // Releases the lock of `empty` first: the lock would outlive `close` if a forked child has
+        // the file open.
         if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
         ::close(file_);
         file_ = -1;

@@ -14,12 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// Sums of the live and the reserved bytes, and of the live bytes of each tag, while `follow` adds
-/// the steps of a `block_story` in order. A block that was allocated before the record begins is
-/// counted as live only if the record contains its free, and is counted for no tag.
-///
-/// Failure   Throws `std::bad_alloc` at construction.
-/// Threads   One thread at a time.
+/// Sums of the live and reserved bytes, and of the live bytes of each tag, after each step of a
+/// `block_story`. A block older than the record counts as live only if the record contains its
+/// free, and counts for no tag.
 class memory_counters {
     using action = story_step::action;
 
@@ -30,9 +27,8 @@ public:
           reserved_{story.first_reserved()},
           of_tag_(from.tags.size()) {}
 
-    /// Changes the sums by the bytes of the next step: `live()` and `of_tag()` for a block,
-    /// `reserved()` for a segment. A freed block no longer counts as live, even if a stream may
-    /// still use the block.
+    /// Adds the next step to the sums. A freed block is no longer live, even if a stream may still
+    /// use the block.
     void follow(story_step const& step) noexcept {
         live_changed_ = reserved_changed_ = false;
         tag_                              = 0;

@@ -11,13 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns a number for the stream `s`, for files: the handle if the platform has handles (0 for a
-/// default stream), otherwise the id. Returns 0 if there is neither, as for a stream that does not
-/// exist any more.
-///
-/// Failure   Never throws.
-/// Threads   Any thread may call.
-/// Cost      No call of the platform if it has handles.
+/// Returns a number of the stream `s` for files: the handle (0 for a default stream), or else the
+/// id, or else 0.
 template <class Stream>
 [[nodiscard]] std::uint64_t number_of_stream(Stream const& s) noexcept {
     if constexpr (requires { platform_of<Stream>::name(s); }) {

@@ -17,23 +17,18 @@
 namespace vram {
 namespace detail {
 
-/// Writes one value in pickle's protocol 2, with the opcodes that PyTorch's memory viewer knows.
-/// Lists are written in pieces of 1000 elements, because the viewer passes the elements of a piece
-/// as arguments of one function call. Strings, and the values that `shared` writes, are stored once
-/// and referred to later.
+/// Writes one value as a Python pickle (protocol 2), with the opcodes that PyTorch's memory viewer
+/// knows. Throws `file_error`, `std::bad_alloc`.
 ///
 ///     pickle_writer to{file};
 ///     to.list([&] { to.item([&] { to.number(1); }); });
 ///     to.finish();
-///
-/// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   One thread at a time.
 class pickle_writer {
 public:
     explicit pickle_writer(byte_file& to) : to_{to} { to_ << "\x80\x02"; }
 
-    /// Writes a list. The caller's function `elements()` must call `item(element)` of this object
-    /// once for each element, and the caller's function `element()` must write that element.
+    /// Writes a list. `elements()` must call `item(element)` once for each element, and `element()`
+    /// must write that element.
     template <class Elements>
     void list(Elements const& elements) {
         to_ << ']';
@@ -91,9 +86,8 @@ public:
     }
     void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
 
-    /// Writes a value that occurs several times only once: the first call with the number `which`
-    /// calls `write()`, which writes the value, and stores it in the memo of the pickle. Each later
-    /// call with that number writes only the opcode that reads the value from the memo.
+    /// Writes a value that occurs several times. The first call with the number `which` calls
+    /// `write()`; later calls refer to that value.
     template <class Write>
     void shared(std::uint64_t which, Write const& write) {
         auto const found = shared_.find(which);
@@ -105,6 +99,7 @@ public:
     void finish() { to_ << '.'; }
 
 private:
+    /// The viewer passes the elements of a piece of a list as arguments of one function call.
     static constexpr std::size_t piece = 1000;
 
     void little_endian(std::uint64_t n, unsigned bytes) {
@@ -121,8 +116,8 @@ private:
     }
 
     byte_file& to_;
-    /// One entry for each list that is being written, the outermost first: the number of elements
-    /// in its unfinished piece. A list is written in pieces of 1000 elements.
+    /// The number of elements in the unfinished piece of each list that is being written, the
+    /// outermost list first.
     std::vector<std::size_t>                         counts_;
     std::unordered_map<std::string, std::uint32_t>   strings_;
     std::unordered_map<std::uint64_t, std::uint32_t> shared_;

@@ -14,10 +14,7 @@ namespace vram {
 namespace detail {
 
 /// Encodes one protobuf message: each function appends a field to `bytes()`. A nested message is
-/// first encoded by an object of its own, which `message` then appends as a field.
-///
-/// Failure   Throws `std::bad_alloc`.
-/// Threads   One thread at a time.
+/// encoded by another object and then appended by `message`.
 class protobuf_message {
 public:
     /// Adds an integer, a Boolean value or an enumerator.

@@ -24,19 +24,9 @@
 namespace vram {
 namespace detail {
 
-/// Calls functions when the process receives a signal. A signal handler may call almost nothing, so
-/// the handler of this class wakes a thread, which calls the functions. If the default action of
-/// the signal ends the process (SIGTERM, SIGSEGV, SIGHUP, ...), the handler waits for the thread,
-/// for at most ten seconds. Then it calls the handler that was installed before. If there was none,
-/// and the signal was not ignored, it restores the default action and raises the signal again. For
-/// an ignored fault, such as SIGSEGV, it restores the earlier action; the system then ends the
-/// process. For SIGUSR1, SIGUSR2 and real-time signals it neither waits nor raises it. In a forked
-/// process the thread does not exist, and only the handler that was installed before is called.
-///
-/// Failure   `add` throws `std::system_error` if the signal has no handler (SIGKILL), and
-///           `std::bad_alloc`.
-/// Threads   Any thread may call. The first call starts the thread, which runs until the end of the
-///           process.
+/// Calls functions on a thread when the process receives a signal, because a signal handler may
+/// call almost nothing. If the signal ends the process, the handler waits for the functions, at
+/// most ten seconds. Afterwards the handler that was installed before runs, if there was one.
 class signal_writer {
 public:
     static void add(int signal, std::function<void()> work) {
@@ -52,8 +42,8 @@ public:
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
             if (has_handler(before)) {
-                // The new handler `handle` calls the one installed before, so it must run with the
-                // signal mask and on the stack that the program chose for that one.
+                // `handle` calls the earlier handler, which must run with the signal mask and on
+                // the stack that the program chose.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }
@@ -96,9 +86,8 @@ private:
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
-    /// Returns true if the signal ends a process without a handler. Exceptions: returns false for
-    /// SIGUSR1, SIGUSR2 and real-time signals, by which programs request that the history is
-    /// written.
+    /// Returns true if the signal ends a process without a handler, except for SIGUSR1, SIGUSR2 and
+    /// real-time signals.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
         case SIGUSR1:
@@ -113,8 +102,8 @@ private:
         default: return signal < 32; // false for real-time signals: 32 and above
         }
     }
-    /// Returns true if the signal number is one that the system sends if an instruction of the
-    /// program fails, such as an access to an invalid address or a division by zero.
+    /// Returns true if the system sends the signal for a failed instruction, such as an access to
+    /// an invalid address.
     [[nodiscard]] static bool is_fault(int signal) noexcept {
         return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
     }
@@ -130,9 +119,8 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Called by the signal handler. Wakes the thread that calls the functions added for `signal`
-    /// (which write files). If `ends_the_process(signal)`, waits until the thread has called them,
-    /// at most about 10 s.
+    /// Called by the signal handler. Wakes the thread that calls the functions, and waits about 10
+    /// s if `ends_the_process(signal)`.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);

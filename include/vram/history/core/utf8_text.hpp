@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the number of bytes of the first character of `text`, or 0 if it is empty or does not
-/// begin with valid UTF-8.
+/// Returns the number of bytes of the first character of `text`, or 0 if `text` does not begin with
+/// valid UTF-8.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
     auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (text.empty()) { return 0; }

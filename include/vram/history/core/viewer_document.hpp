@@ -17,11 +17,7 @@ namespace vram {
 namespace detail {
 
 /// Writes the document of PyTorch's memory viewer with a `pickle_writer` or a `json_writer`:
-/// segments with their blocks, and one trace for the device. The frames of a block are the line,
-/// the call stack and the tag of its allocation, as far as known, and its resource.
-///
-/// Failure   Throws `file_error`, `std::bad_alloc`.
-/// Threads   One thread at a time.
+/// segments with their blocks, and one trace for the device.
 template <class Writer>
 class viewer_document {
     using action  = story_step::action;
@@ -172,8 +168,8 @@ private:
         });
     }
 
-    /// Writes the frames of an event: its line, call stack and tag, as far as known, and its
-    /// resource or the text of a mark.
+    /// Writes the frames of an event: line, call stack and tag, as far as known, and the resource
+    /// or a mark's text.
     void frames(history_record::event const& e) {
         bool const          mark = e.kind == memory_event_kind::marked;
         std::uint64_t const which =
