@@ -41,8 +41,8 @@
 /// Fails if more bytes are live at the end of the code block after the macro than at its start.
 #define VRAM_CHECK_NO_LEAK(memory) VRAM_DETAIL_SCOPE(memory, no_leak())
 
-/// Fails unless exactly `size` bytes more are live at the end of the code block after the macro
-/// than at its start. A negative `size` means that fewer are live.
+/// Fails unless exactly `size` more bytes are live at the end of the code block after the macro
+/// than before. `size` may be negative.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
     VRAM_DETAIL_SCOPE(memory, delta_is(static_cast<std::ptrdiff_t>(size)))
 
@@ -51,12 +51,8 @@
 #define VRAM_CHECK_DELTA_AT_MOST(memory, size)                                                     \
     VRAM_DETAIL_SCOPE(memory, delta_at_most(static_cast<std::ptrdiff_t>(size)))
 
-/// Fails if, at any moment in the code block after the macro, more than `size` bytes were live
-/// beyond those at its start. If the resource knows only an upper bound of the peak (see
-/// `memory_delta`), the bound is checked, so code within the limit may fail. If only `tracking`
-/// counts, and several threads allocate, the peak may be wrong by 1 MiB for each thread except one.
-/// A layer `statistics` over the stack counts one thread exactly, and several threads for a limited
-/// time (see `statistics`).
+/// Fails if more than `size` additional bytes were live at any moment of the code block after the
+/// macro. `memory_delta` tells which peaks are exact.
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, peak_at_most(static_cast<std::size_t>(size)))
 
@@ -67,11 +63,8 @@
 /// Fails if an allocation succeeds in the code block after the macro.
 #define VRAM_CHECK_NO_ALLOCATION(memory) VRAM_DETAIL_SCOPE(memory, allocations_are(0))
 
-/// Fails unless the code after the macro frees each block that it allocates, and no other, on the
-/// stream of its allocation. The blocks themselves are compared: a block that is allocated on one
-/// stream and kept does not cancel an older one that is freed on another. A free without a stream
-/// is a free on any stream. Needs the layer `tracking` in the stack, and copies its list of live
-/// blocks twice.
+/// Fails unless the code block frees exactly the blocks that it allocates, each on the stream of
+/// its allocation. Needs the layer `tracking`.
 #define VRAM_CHECK_BALANCED(memory) VRAM_DETAIL_FACTS(checked_balance, memory, unbalanced())
 
 /// Fails if any thread reports an error to the error sink during the code block after the macro.
@@ -83,8 +76,8 @@
         false) {                                                                                   \
     } else
 
-/// Fails unless the function survives each refusal of its allocations (see `survives_oom`). The
-/// arguments after `memory` are those of `survives_oom`. No code block follows the macro.
+/// Fails unless the function survives each refusal of its allocations. The arguments after `memory`
+/// are those of `survives_oom`. No code block follows.
 #define VRAM_CHECK_SURVIVES_OOM(memory, ...)                                                       \
     do {                                                                                           \
         ::vram::oom_survival const vram_result = ::vram::survives_oom(memory, __VA_ARGS__);        \

@@ -13,18 +13,17 @@
 
 namespace vram {
 
-/// Measures the change of a device's used memory since the construction of this object.
+/// Measures the change of a device's used memory since the construction of this object, with memory
+/// that no resource counts: contexts, modules, other libraries and processes.
 ///
 ///     device_delta probe{memory};                        // the device of the resource
 ///     device_delta<cuda_platform> probe{cuda_device{1}}; // any other
 ///
-/// The change includes memory that no resource counts: contexts, modules, other libraries, other
-/// processes. A leak that appears here but not in a `memory_delta` is outside the resource. If the
-/// platform does not know the device's memory, every result is 0.
+/// If the platform does not know the device's memory, every result is 0.
 ///
 /// Failure   Throws errors of the platform.
 /// Threads   One thread at a time.
-/// Cost      One call of the platform at construction, and one for each function except `peak()`.
+/// Cost      One call of the platform for each function except `peak()`.
 template <has_devices Platform>
 class device_delta {
 public:
@@ -53,15 +52,14 @@ public:
         return now_ < before_ ? before_ - now_ : 0;
     }
 
-    /// Reads the used bytes of the device now, so that `peak()` includes them: a device stores no
-    /// peak, so only values that were read are known.
+    /// Reads the used bytes of the device now, so that `peak()` includes them.
     void sample() {
         now_ = used();
         if (now_ > peak_) { peak_ = now_; }
     }
 
-    /// Returns the largest increase of used bytes since the start among those that `sample`,
-    /// `bytes` and `returned` have read. A higher value between these calls is missed.
+    /// Returns the largest increase of used bytes that `sample`, `bytes` or `returned` has read.
+    /// Higher values between these calls are missed.
     [[nodiscard]] std::size_t peak() const noexcept { return peak_ - before_; }
 
 private:

@@ -27,15 +27,13 @@
         }                                                                                          \
     } while (false)
 
-/// After this call, each mistake that a simulated device reports fails the running test case, with
-/// the text of the report and the line of the mistake. The program calls it once, and includes
-/// vram/sim/sim.hpp:
+/// Makes each mistake that a simulated device reports fail the running test case, with the text of
+/// the report. The program calls it once, and includes vram/sim/sim.hpp:
 ///
 ///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
 ///
-/// Only reports of nodes with `sim_on_report::print`, the default, fail a test case. For a mistake
-/// that a case makes on purpose, use a `sim_expect`, or a node with `sim_on_report::collect`.
-/// Returns the previous `sim_report_sink`, which `set_sim_report_sink` can install again.
+/// For a mistake that a case makes on purpose, use a `sim_expect`, or a node with
+/// `sim_on_report::collect`. Returns the previous `sim_report_sink`.
 #define VRAM_FAIL_ON_SIM_REPORTS()                                                                 \
     ::vram::set_sim_report_sink(+[](::vram::sim_report const& vram_report) {                       \
         if (!::doctest::is_running_in_test) { return; }                                            \

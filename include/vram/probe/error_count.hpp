@@ -14,17 +14,14 @@
 
 namespace vram {
 
-/// Counts the errors that all threads report to the error sink, from its construction to its
-/// destruction. The previously installed error sink receives each error too.
+/// Counts the errors that all threads report to the error sink while this object exists. The
+/// previously installed error sink receives each error too.
 ///
 ///     error_count errors;
 ///     train_step(memory);
 ///     CHECK(errors.count() == 0);          // errors.first() is the text of the first one
 ///
-/// Failure   Never throws.
-/// Threads   Any thread. Scopes of several threads may overlap in any way. If the program installs
-///           another sink within a scope, later errors are not counted.
-/// Cost      A lock for each error.
+/// Threads   Any thread. Errors after the program has installed another sink are not counted.
 class error_count {
 public:
     [[nodiscard]] error_count() noexcept {

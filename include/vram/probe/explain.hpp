@@ -41,15 +41,14 @@ private:
 
 } // namespace detail
 
-/// Describes the numbers of a refused allocation in sentences: the request, the limit or the
-/// reserved memory of the resource that refused, the memory of the device, and, if the stack has a
-/// layer `tracking`, the owners of the most live memory.
+/// Describes a refused allocation in sentences: the request, the limit or the reserved memory of
+/// the resource that refused, the memory of the device and, with a layer `tracking`, the owners of
+/// the most live memory. Unknown numbers are left out.
 ///
 ///     catch (out_of_memory const& e) { std::puts(explain(e).c_str()); }
 ///
-/// Numbers that are not known are left out. The text takes `n.limit` as a limit of the reserved
-/// bytes if `n.reserved` is not 0, and as a limit of the live bytes otherwise. Throws
-/// `std::bad_alloc` if the host is out of memory too.
+/// Takes `n.limit` as a limit of the reserved bytes if `n.reserved` is not 0, and otherwise of the
+/// live bytes. Throws `std::bad_alloc` if the host is out of memory too.
 [[nodiscard]] inline std::string explain(shortage const& n) {
     detail::sentences say;
     say << bytes{n.asked} << " could not be allocated";

@@ -18,7 +18,8 @@
 
 namespace vram {
 
-/// Reads the memory of a resource after each step of a loop, and finds a steady growth.
+/// Reads the memory of a resource after each step of a loop, and finds a steady growth: an almost
+/// straight rise over at least `growth_options::steps` steps.
 ///
 ///     growth_watch watch{memory};
 ///     for (auto& batch : batches) {
@@ -27,20 +28,14 @@ namespace vram {
 ///     }
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
 ///
-/// A growth is a rise over at least `growth_options::steps` steps, close to a straight line, from
-/// which the memory has not fallen back. If a warm-up and a plateau precede the growth, its start
-/// is the end of the plateau. Memory that rises at the start and then stays, that
-/// rises and falls in turn, and noise are no growth. The first rise of memory that rises and falls
-/// over more than `steps` steps cannot be told from a growth until it falls.
-///
-/// If the stack has the layer `tracking`, the result names the tags and lines of which the live
-/// bytes have risen. With `{.of = growth_of::device}` the watch reads the used bytes of the device,
-/// and so finds memory of other libraries too.
+/// Memory that rises at the start and then stays, rises and falls in turn, or noise, is no growth.
+/// A first rise over more than `steps` steps may be reported until it falls. With the layer
+/// `tracking`, the result names the tags and lines with risen live bytes. With `{.of =
+/// growth_of::device}` the watch reads the used bytes of the device instead.
 ///
 /// Failure   Throws `std::bad_alloc`, and the exceptions of `usage()` or of the platform.
 /// Threads   One thread at a time. Allocations of all threads are counted.
-/// Cost      One call of `usage()` for each step, or a query of the device. The figures of the
-///           lines are copied at up to 16 of the steps.
+/// Cost      One call of `usage()` for each step, or a query of the device.
 template <measured_resource R>
 class growth_watch {
 public:
@@ -96,8 +91,8 @@ private:
         memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
         return info.total - info.free;
     }
-    /// Stores the figures of this step. If 16 steps are then stored, drops every second one, and
-    /// stores only half as often from then on.
+    /// Stores the figures of this step. After 16 stored steps, drops every second one, and then
+    /// stores half as often.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks<>{*memory_}});
         if (marks_.size() == most_marks) {
@@ -114,8 +109,8 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    /// Number of calls of `step` from one stored copy of the figures (live bytes, also of each tag
-    /// and line) to the next. Doubles if 16 copies are stored.
+    /// Number of steps from one stored copy of the figures to the next. Doubles if 16 copies are
+    /// stored.
     std::uint64_t distance_ = 4;
 };
 

@@ -24,15 +24,13 @@
         if (!vram_failure.empty()) { ADD_FAILURE() << vram_failure; }                              \
     } while (false)
 
-/// After this call, each mistake that a simulated device reports fails the running test, with the
-/// text of the report and the line of the mistake. The program calls it once, and includes
-/// vram/sim/sim.hpp:
+/// Makes each mistake that a simulated device reports fail the running test, with the text of the
+/// report. The program calls it once, and includes vram/sim/sim.hpp:
 ///
 ///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
 ///
-/// Only reports of nodes with `sim_on_report::print`, the default, fail a test. For a mistake that
-/// a test makes on purpose, use a `sim_expect`, or a node with `sim_on_report::collect`. Returns
-/// the previous `sim_report_sink`, which `set_sim_report_sink` can install again.
+/// For a mistake that a test makes on purpose, use a `sim_expect`, or a node with
+/// `sim_on_report::collect`. Returns the previous `sim_report_sink`.
 #define VRAM_FAIL_ON_SIM_REPORTS()                                                                 \
     ::vram::set_sim_report_sink(+[](::vram::sim_report const& vram_report) {                       \
         void const* const vram_case = ::testing::UnitTest::GetInstance()->current_test_info();     \

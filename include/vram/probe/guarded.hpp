@@ -29,30 +29,24 @@
 
 namespace vram {
 
-/// A resource with a fence before and after each block. After the free of a block, the bytes of its
-/// fences are compared; a byte that was written is reported to the error sink, with the block and
-/// the line that allocated it. New memory is filled with 0xCD, so that reads of it show in results.
+/// A resource with a fence before and after each block. After the free of a block, a changed byte
+/// of its fences is reported to the error sink, with the line that allocated the block. New memory
+/// is filled with 0xCD.
 ///
 ///     guarded mr{pool{cuda_resource{}}};
 ///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
 ///
-/// With a quarantine, freed blocks are filled with 0xDD and kept. When a block leaves it, the layer
-/// copies the block to the host, and reports a byte that was written after the free. If the
-/// upstream refuses a request outside of a capture, the quarantine is emptied for a second try.
+/// With a quarantine, freed blocks are filled with 0xDD and kept for a time; a byte that was
+/// written after the free is reported. The layer finds no reads outside of a block, and no write
+/// beyond the fence: use compute-sanitizer, or the simulated device, for these. A block that is
+/// freed during a capture is not checked.
 ///
-/// The layer finds no reads outside of a block, no write beyond the fence, and no write of the byte
-/// that is there already. It names the block, not the kernel: use compute-sanitizer, or the
-/// simulated device, for these. A block that is freed during a capture is not checked. Fills during
-/// a capture become nodes of the graph, which run at each launch.
-///
-/// Failure   The functions fail as those of the upstream; an allocation also if a fill fails. A
-///           free of an address without a live block, or with another size, is reported and frees
-///           nothing. An error of the platform in a check is reported.
+/// Failure   As the upstream, or if a fill fails. A wrong free is reported and frees nothing.
 /// Threads   The rules are those of the upstream.
-/// Streams   Fills and copies are work of the stream of the call. A block that is allocated on one
-///           stream and used on another must be ordered by an event, as is always the case.
-/// Cost      Up to three fills per allocation, two copies and a fill per free, and at least two
-///           fences of device memory per block. The functions without a stream wait.
+/// Streams   Fills and copies are work of the stream of the call; fills in a capture become nodes
+///           of the graph.
+/// Cost      Up to three fills per allocation, two copies and a fill per free, and two fences per
+///           block. Functions without a stream wait.
 template <class Upstream>
     requires platform<typename Upstream::platform>
 class guarded : public layer_base<detail::checked_upstream<Upstream>> {
@@ -180,10 +174,8 @@ public:
                                                    freed->alignment);
     }
 
-    /// Waits for the checks of freed blocks, and checks the fences of all live blocks and the bytes
-    /// of the quarantine. The caller first synchronizes each stream on which a live block was
-    /// allocated, because the fences are copied on another stream. Until the function returns, no
-    /// stream may write the blocks, and no thread may free one.
+    /// Checks the fences of all live blocks and the quarantine. First synchronize all streams of
+    /// the blocks; nothing may write or free blocks meanwhile.
     void check_blocks() noexcept {
         state_->checks.compare_all();
         auto const own = state_->own_stream();
@@ -205,7 +197,7 @@ public:
     }
 
     /// Returns the figures of the upstream, which include the fences. `live` excludes the blocks in
-    /// the quarantine. A layer `statistics` over this one counts the requested bytes.
+    /// the quarantine.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<Upstream>
     {
@@ -262,9 +254,8 @@ private:
         return b.p - front(b.alignment);
     }
 
-    /// Returns the result of `make()`, which allocates from the upstream. If the upstream refuses,
-    /// frees the blocks of the quarantine and calls `make` once more, unless there are none or the
-    /// stream `s` is being captured. Passes on a second refusal (an exception or null).
+    /// Returns the result of `make()`, an allocation. After a refusal, empties the quarantine and
+    /// calls `make` again, unless `s` is being captured.
     template <class Make>
     [[nodiscard]] void* retried(std::optional<stream> s, std::size_t bytes, Make const& make) {
         auto const emptied = [&] {
@@ -286,8 +277,8 @@ private:
             return make();
         } catch (...) { return nullptr; }
     }
-    /// Writes the fences around the block in `all`, and fills the block if `options.fills`. Returns
-    /// its address, or null if `all` is null. If a step fails, calls `undo(all)` and throws.
+    /// Writes the fences in `all` and returns the block between them. If a step fails, calls
+    /// `undo(all)` and throws.
     template <class Undo>
     [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
                               call_site at, Undo const& undo) {
@@ -323,8 +314,8 @@ private:
         return p;
     }
 
-    /// Puts a freed block into the quarantine; if it is then too large, frees its oldest blocks.
-    /// Returns false if there is no quarantine, or if the block cannot be put into it.
+    /// Puts a freed block into the quarantine, and frees the oldest blocks beyond its limit.
+    /// Returns false if the block cannot be kept.
     bool hold_back(stream s, block const& freed) noexcept {
         if (state_->options.quarantine == 0) { return false; }
         state_->fill(s, freed.p, checks::freed_byte, freed.bytes, true);

@@ -17,8 +17,8 @@ struct guarded_options {
     /// Bytes of the fence, which has a known value, before and after each block; a power of two, at
     /// least 16.
     std::size_t fence = 256;
-    /// Size of the quarantine: freed blocks with at most this number of bytes in all are kept, to
-    /// find late writes to them. If 0, none are kept.
+    /// Largest total size in bytes of the freed blocks that are kept, to find late writes to them.
+    /// 0 keeps none.
     std::size_t quarantine = 0;
     /// If true, new memory is filled with 0xCD, and freed memory with 0xDD. Blocks in the
     /// quarantine are always filled.

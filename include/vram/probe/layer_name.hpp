@@ -10,8 +10,8 @@
 
 namespace vram {
 
-/// Returns the name of the class or class template of `Type`, without namespaces and arguments:
-/// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
+/// Returns the name of the class or class template of `Type`, such as `pool` for
+/// `vram::pool<vram::cuda_resource>`. The text is never freed.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
     return detail::type_name<Type>();

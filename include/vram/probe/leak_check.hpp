@@ -13,17 +13,16 @@
 
 namespace vram {
 
-/// A scope that must free all memory that it allocates. Otherwise its destructor reports a leak.
+/// A scope that must free all memory that it allocates. Otherwise the destructor reports a leak to
+/// the error sink, as `error_kind::leak`.
 ///
 ///     leak_check watch{memory};
 ///     serve(request, memory);
 ///
-/// Memory that was freed but that a stream may still use is not a leak. In a test, prefer
-/// `VRAM_CHECK_NO_LEAK` (probe/assertions.hpp), which fails the test.
+/// Freed memory that a stream may still use is not a leak. In a test, prefer `VRAM_CHECK_NO_LEAK`
+/// (probe/assertions.hpp), which fails the test.
 ///
-/// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
-///           reports a leak as `error_kind::leak` to the error sink, with the bytes and the line of
-///           the check, and an exception of `usage()` as `error_kind::lost_exception`.
+/// Failure   The constructor throws the exceptions of `usage()`; the destructor never throws.
 /// Threads   The rules are those of `usage()`. Memory of other threads is counted too.
 /// Cost      One call of `usage()` at each end.
 template <measured_resource Resource>

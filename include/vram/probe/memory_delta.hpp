@@ -21,23 +21,15 @@ namespace vram {
 ///     train_step(memory);
 ///     probe.bytes(), probe.peak(), probe.allocations()
 ///
-/// Sizes are in bytes as the resource rounds them. A resource stores one peak, since its
-/// construction or the last restart of its peaks. If the scope stays below that peak, `peak()` is
-/// only an upper bound, and `peak_is_exact()` is false. If the peaks are restarted within the scope
-/// (`reset_peaks()`, a `peak_scope`), the probe uses the highest peak that the resource ever had; a
-/// scope that stays below it also has only a bound. A `statistics` layer counts for each probe
-/// separately: sizes are then as requested, and the peak is exact, as far as that of the layer is
-/// (see `statistics` for several threads).
+/// Sizes are in bytes as the resource rounds them. If the scope stays below an earlier peak of the
+/// resource, `peak()` is only an upper bound, and `peak_is_exact()` is false. An `arena`, or a
+/// layer over two resources, knows only an upper bound of its peak. A `statistics` layer counts for
+/// each probe separately: sizes are then as requested, and the peak is exact (see `statistics` for
+/// several threads).
 ///
-/// The peak is as exact as that of the resource: an `arena`, or a layer over two resources, knows
-/// only an upper bound of its peak. `cuda_pool` returns the driver's peaks, and the driver does not
-/// report if other code resets them. The figures of `guarded` include its fences: put `statistics`
-/// over it to measure the requested bytes.
-///
-/// Failure   Never throws, except for the exceptions of `usage()`.
-/// Threads   The rules are those of `usage()` of the resource. Allocations of other threads in the
-///           scope are counted too.
-/// Cost      One call of `usage()` at construction, and one for each function except `before()`.
+/// Failure   Throws the exceptions of `usage()`.
+/// Threads   The rules are those of `usage()`. Allocations of other threads are counted too.
+/// Cost      One call of `usage()` for each function except `before()`.
 template <measured_resource Resource>
 class memory_delta {
 public:
@@ -93,10 +85,8 @@ private:
         std::size_t then;  ///< peak of the resource's live bytes in the figures at the start
         std::size_t since; ///< peak of the resource's live bytes in the later figures
     };
-    /// Returns two peaks of the resource's live bytes: that of the figures at the start of the
-    /// measurement, and that of the later figures `after`. If the peaks were reset in between, they
-    /// cannot be compared: returns the highest live bytes since the construction of the resource
-    /// instead, or upper bounds of them.
+    /// Returns the peaks of live bytes at the start and in `after`. Both are since the resource's
+    /// construction if the peaks were reset between.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};
@@ -112,10 +102,8 @@ private:
 /// Measures the change of the figures of a `statistics` layer. Values and totals are exact; with
 /// several threads the peak may be too low (see `statistics`). Probes may overlap.
 ///
-/// Failure   The constructor and `reset` throw `std::bad_alloc`. They, `reserved` and `now` throw
-///           the exceptions of `usage()`.
-/// Threads   The rules are those of the layer. Allocations of other threads in the scope are
-///           counted too.
+/// Failure   Throws `std::bad_alloc` and the exceptions of `usage()`.
+/// Threads   The rules are those of the layer. Allocations of other threads are counted too.
 /// Cost      Each function takes time in proportion to the number of newer probes of the layer.
 template <class Upstream, class Lock, class Histograms>
 class memory_delta<statistics<Upstream, Lock, Histograms>> {
@@ -134,8 +122,8 @@ public:
     [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
     /// Returns the decrease of live bytes since the start, or 0 if they have increased.
     [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
-    /// Returns the largest increase of live bytes over those at the start, at any moment since. It
-    /// may be too low if several threads allocate (see `statistics`).
+    /// Returns the largest increase of live bytes since the start. May be too low if several
+    /// threads allocate (see `statistics`).
     [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }
     /// Returns true: the peak of a `statistics` layer is never an upper bound.
     [[nodiscard]] bool peak_is_exact() const noexcept { return true; }

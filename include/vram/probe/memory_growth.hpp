@@ -13,13 +13,9 @@
 
 namespace vram {
 
-/// A growth that `growth_watch` found, or none.
+/// A growth that `growth_watch` found, or none. `text` throws `std::bad_alloc`.
 ///
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
-///
-/// Failure   `text` throws `std::bad_alloc`.
-/// Threads   Any thread may read it.
-/// Cost      None, except for `text`, which builds a string.
 struct memory_growth {
     growth_of     of    = growth_of::live; ///< the bytes watched: live, reserved, or of the device
     std::uint64_t since = 0;               ///< number of the last step before the growth began
@@ -27,11 +23,11 @@ struct memory_growth {
     std::size_t   bytes = 0; ///< growth in bytes from the step `since` to the step `until`
     /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
-    /// The step with which `live` and `sites` compare: the last one, not after `since`, at which
-    /// the watch stored the live bytes of the resource and of each line.
+    /// The step with which `live` and `sites` compare: the last one up to `since` at which the
+    /// watch stored the figures.
     std::uint64_t live_since = 0;
-    /// Lines of text, each a tag and a line of the program of which the live bytes have risen since
-    /// `live_since`, at most five. Empty if the stack has no layer `tracking`.
+    /// At most five lines of text, each a tag and a program line with risen live bytes. Empty
+    /// without a layer `tracking`.
     std::string sites{};
 
     /// Returns true if the memory grows.

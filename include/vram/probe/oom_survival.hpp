@@ -30,15 +30,13 @@ enum class oom_fault : unsigned char {
     too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
 };
 
-/// The result of `survives_oom`. It is true if the code survives each refusal; otherwise it names
-/// the first refused request for which it does not, and the mistake.
+/// The result of `survives_oom`: true if the code survives each refusal; otherwise names the first
+/// refused request for which it does not, and the mistake.
 ///
 ///     oom_survival const result = survives_oom(memory, work);
 ///     if (!result) { std::puts(result.text().c_str()); }
 ///
 /// Failure   `text` throws `std::bad_alloc`.
-/// Threads   Any thread may read it.
-/// Cost      None, except for `text`, which builds a string.
 struct oom_survival {
     oom_fault fault = oom_fault::none;
     /// Number of the refused request: 1 is the first of a run. 0 if none was refused.

@@ -25,8 +25,7 @@ namespace vram {
 ///     { timed const scope{times, stream, "forward", memory}; forward(memory, stream); }
 ///     std::fputs(times.text().c_str(), stdout);
 ///
-/// A scope within another one is a row below that one. The runs of a scope are added up; runs of
-/// several threads are merged, or listed for each thread.
+/// A scope within another one is a row below that one. The runs of a scope are added up.
 ///
 /// Failure   Functions throw `std::bad_alloc` and errors of the platform.
 /// Threads   Any thread. The object outlives all scopes.
@@ -43,15 +42,14 @@ public:
     profile(profile&&) = delete;
     ~profile()         = default;
 
-    /// Returns the scopes in the order of their first runs, each followed by the scopes within it.
-    /// With `by_thread` there is a row for each thread. A thread that starts after another one
-    /// ended may get the same number, and is then merged with it.
+    /// Returns the scopes in the order of their first runs, each followed by its inner scopes. With
+    /// `by_thread`, threads have rows of their own.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread = false) {
         return tree_.rows(by_thread);
     }
 
-    /// Returns the scopes as a table: runs; the total, mean, shortest and longest time on the
-    /// device; the total time on the host; the change of live bytes, the peak and the allocations.
+    /// Returns the scopes as a table: runs, times on the device and on the host, change and peak of
+    /// live bytes, allocations.
     [[nodiscard]] std::string text(bool by_thread = false) {
         detail::table out{by_thread ? std::size_t{11} : std::size_t{10}};
         for (char const* each : {"scope", "thread", "runs", "device", "mean", "min", "max", "host",

@@ -45,8 +45,8 @@ struct profile_row {
     std::size_t   depth  = 0; ///< number of scopes around this one; 0 for an outermost scope
     unsigned      thread = 0; ///< number of the thread; 0 in a list that merges threads
     std::uint64_t runs   = 0; ///< number of runs of the scope that have ended
-    /// Durations of the runs on the stream, measured by events. A run in a stream capture does not
-    /// count, because events of a capture have no time.
+    /// Durations of the runs on the stream, measured by events. Runs in a stream capture do not
+    /// count.
     times device{};
     times host{}; ///< durations on the host thread
 

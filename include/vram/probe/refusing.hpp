@@ -25,17 +25,13 @@ namespace vram {
 ///     statistics<refusing<pool<stream_ordered<sim_resource>>>> memory;
 ///     CHECK(survives_oom(memory, [&] { return serve(memory); }));
 ///
-/// A program puts the layer into its stack if the code under test needs the type of the stack, or
-/// to refuse the chunks of a pool (the layer is then under the pool). `survives_oom` finds the
-/// layer there. Over a stack without the layer, `survives_oom` uses a temporary one.
+/// A stack needs the layer if the code under test requires the type of the stack, or, under a pool,
+/// to refuse the pool's chunks. Otherwise `survives_oom` uses a temporary one.
 ///
-/// Failure   A refused request throws `out_of_memory`, or returns null from `try_allocate`, before
-///           the upstream is called. `try_allocate_ready` is never refused. Other failures are
-///           those of the upstream. While `survives_oom` runs, a second free of a block is not
-///           passed on, and a free with a wrong size is passed on with the size of the allocation;
-///           the result of `survives_oom` names such a free.
-/// Threads   The rules are those of the upstream. Only requests of the threads that `survives_oom`
-///           counts are refused.
+/// Failure   A refused request throws `out_of_memory`, or returns null from `try_allocate`.
+///           `try_allocate_ready` is never refused. While `survives_oom` runs, a second free of a
+///           block is not passed on.
+/// Threads   The rules are those of the upstream.
 /// Cost      One load and one branch per call; a lock while `survives_oom` runs.
 template <class Upstream>
 class refusing : public layer_base<detail::checked_upstream<Upstream>> {
@@ -103,8 +99,8 @@ public:
         return noted(p, bytes, alignment, at);
     }
 
-    // The free is recorded before the upstream frees the block. Otherwise another thread could
-    // allocate the memory in between, and the record would be one of the new block.
+    // Records the free before the upstream frees the block. Otherwise another thread could allocate
+    // the memory in between.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>

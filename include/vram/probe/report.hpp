@@ -95,8 +95,8 @@ private:
     std::array<figure, columns.size()> figures_{};
 };
 
-/// Copies the figures of `layer.usage` to `row`. A figure of 0 is blank in the report if the layer
-/// does not count it: for example, 0 reserved bytes of a layer with live bytes.
+/// Copies the figures of `layer.usage` to `row`. A figure of 0 is blank if the layer does not count
+/// it.
 template <class Row>
 void set_usage(Row& row, layer_facts const& layer) {
     memory_usage const& u = *layer.usage;
@@ -190,23 +190,17 @@ enum class report_kind : unsigned char {
 ///     std::fputs(report(memory, report_kind::full).c_str(), stdout);
 ///
 /// The columns are live bytes, reserved bytes and their peaks; the largest free block; free bytes
-/// that some stream cannot use yet without a wait (*pending*); allocations that succeeded and that
-/// were refused; calls of the upstream, recorded events, waits; and the limit of a `limiting`
-/// layer. A cell is blank if its layer does not have the figure: most layers that only forward to
-/// their upstream have none. A column is left out if no layer has the figure; the columns from
-/// *largest free* to *waits*, except *allocations*, also if every figure is 0. `locked`
-/// repeats the figures of its upstream. The layers below a handle are shown too: below `shared`,
-/// `any_resource` and `resource_ref`, such as that of `current`.
+/// that some stream cannot use yet without a wait (*pending*); allocations and refusals; calls of
+/// the upstream, recorded events, waits; and the limit of a `limiting` layer. A cell is blank if
+/// its layer does not have the figure. The layers below `shared`, `any_resource` and `resource_ref`
+/// are shown too.
 ///
-/// `report_kind::full` begins with the sections of PyTorch's memory_summary (allocated, active,
-/// requested, reserved and non-releasable bytes, blocks, refusals, retries), then the figures of
-/// fragmentation, then, if there is a layer `tracking`, the tags and the streams of live blocks. A
-/// figure is that of the outermost layer that has it. Sums over time and refusals need a layer
-/// `statistics`; `tracking` has the sums too.
+/// `report_kind::full` begins with the sections of PyTorch's memory_summary, the fragmentation and,
+/// with a layer `tracking`, the tags and the streams of live blocks. Sums over time and refusals
+/// need a layer `statistics`.
 ///
 /// Failure   Throws `std::bad_alloc`.
-/// Threads   The rules are those of `usage()` of the layers. The layers are read one after another,
-///           so figures of two layers may belong to different times.
+/// Threads   The rules are those of `usage()`. Figures of two layers may belong to different times.
 /// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory, report_kind kind = report_kind::layers) {

@@ -17,35 +17,25 @@
 
 namespace vram {
 
-/// Runs `work` with its first allocation refused, then with its second one refused, and so on for
-/// all its allocations. Checks after each of these runs that nothing leaked, and that a run in
-/// which nothing is refused still gives the same value.
+/// Runs `work` repeatedly, each time with another of its allocations refused. Checks after each run
+/// that nothing leaked, and that a run without a refusal still gives the same value.
 ///
 ///     auto const result = survives_oom(memory, [&](auto& mr) { return sum_of(mr, input); });
 ///     CHECK_MESSAGE(result, result.text());
 ///
 /// `work(mr)` gets the memory from which it allocates: `memory` itself if its stack contains the
-/// layer `refusing`, otherwise a `refusing` layer over a `resource_ref` of it. A `work()` without a
-/// parameter needs a stack with the layer. The value that `work` returns is compared by `==`; a
-/// value that depends on the whole result, such as a checksum, detects most mistakes. If a request
-/// is refused, `work` may throw any exception, or return the same value as otherwise (by a retry, a
-/// smaller buffer, or another resource); another value is a mistake (`oom_fault::swallowed`).
+/// layer `refusing`, otherwise a temporary layer over it. A `work()` without a parameter needs a
+/// stack with the layer. If a request is refused, `work` may throw any exception, or return the
+/// same value (compared by `==`) as otherwise.
 ///
-/// Each request is refused in two runs: in one alone, in the other together with all later requests
-/// of the run. The result names the first refused request for which `work` fails, with its line,
-/// and the mistake (`oom_fault`). An object that outlives a run, such as a cache, is filled by the
-/// first run, in which nothing is refused. To test how it is filled, let `work` create it.
+/// Each request is refused alone, and together with all later ones. The result names the first
+/// refused request for which `work` fails, and the mistake. An object that outlives a run, such as
+/// a cache, is filled by the first run, in which nothing is refused.
 ///
-/// Requests of the calling thread are counted, and on a simulated node those of each `sim_thread`
-/// that `work` starts, because such threads run in an order that each run repeats (unless the
-/// options of the node say otherwise). Requests of other threads always succeed.
+/// Only requests of the calling thread, and of each `sim_thread` that `work` starts, are refused.
+/// If the layer is under a pool, the pool's requests for chunks are refused.
 ///
-/// If the layer is under a pool, the refused requests are the pool's requests for chunks. Unused
-/// chunks are returned before each run (`trim`), so that the pool requests chunks again. A leak is
-/// then a rise of `usage().live`, to which other threads also contribute.
-///
-/// Failure   Throws the exceptions of the first run, in which nothing is refused. Code that ends
-///           the process if memory is short still ends it.
+/// Failure   Throws the exceptions of the first run, in which nothing is refused.
 /// Threads   One call at a time for each layer.
 /// Cost      3 + 4 n runs of `work` for n requests, or 3 + 2 n with `.for_good = false`.
 template <synchronous_resource R, class Work>

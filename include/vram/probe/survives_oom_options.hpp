@@ -12,8 +12,8 @@ namespace vram {
 
 /// Options of `survives_oom`.
 struct survives_oom_options {
-    /// To repeat one failure in a debugger: if not 0, only this request is the first refused one (1
-    /// is the first request of a run). The runs without a refusal are made as usual.
+    /// If not 0, the number (from 1) of the only request with which refusals begin, to repeat one
+    /// failure in a debugger.
     std::uint64_t only = 0;
     /// If true, each request is refused in a second run too, together with all later ones of the
     /// run.

@@ -70,25 +70,21 @@ inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 
 } // namespace detail
 
-/// Measures the scope from its construction to its destruction: the time on a stream, the time on
-/// the host thread and, if a resource is given, its memory.
+/// Measures a scope from the construction of this object to its destruction: the time on a stream,
+/// the time on the host thread and, if a resource is given, the memory.
 ///
 ///     timed const scope{times, stream, "backward", memory};
 ///     timed const whole{times, stream}; // the name is that of the function
 ///
-/// The time on the stream is that between two events, behind the work that the stream had at the
-/// start and at the end of the scope. The end of the scope does not wait: the events are read when
-/// the profile is printed, or after many runs. In a stream capture no events are recorded.
-/// On the simulated device, times are virtual (of the simulated device). A platform without events
-/// that measure time (`host_platform`) has the time of the host alone.
+/// The time on the stream is that between two events. The end of the scope does not wait. A stream
+/// capture, or a platform without events that measure time, has the time of the host alone. On the
+/// simulated device, times are virtual (of the simulated device).
 ///
-/// Failure   The constructor throws `std::bad_alloc` and errors of the platform. The destructor
-///           reports an error to the error sink; figures of this run may then be missing.
-/// Threads   A scope is an automatic variable: it belongs to one thread, and the scopes of a thread
-///           end in reverse order. Scopes of several threads may overlap.
+/// Failure   The constructor throws `std::bad_alloc` and errors of the platform; the destructor
+///           reports errors to the error sink.
+/// Threads   A scope belongs to one thread, and the scopes of a thread end in reverse order.
 /// Streams   Two events of the stream are recorded.
-/// Cost      About 1 us on a GPU: two events and two locks. With a resource, one more call of
-///           `usage()` at each end.
+/// Cost      About 1 us on a GPU. With a resource, one more call of `usage()` at each end.
 template <platform Platform, class R = detail::no_memory>
 class [[maybe_unused]] timed : detail::open_scope {
 public:

@@ -29,8 +29,8 @@ struct tracked_block {
     stream_name              stream{};
     unsigned                 thread = 0; ///< number of the thread that allocated the block
     std::chrono::nanoseconds age{};      ///< time since the allocation
-    /// Time of the allocation in ticks of `tick_clock` (a counter of the processor). Of two blocks
-    /// that were at one address one after the other, the later one has more ticks.
+    /// Time of the allocation in ticks of `tick_clock` (a counter of the processor), which
+    /// distinguishes later blocks of one address.
     std::uint64_t ticks = 0;
     /// The call stack of the thread at the allocation of the block; empty if
     /// `tracking_options::frames` is 0.

@@ -12,17 +12,15 @@
 
 namespace vram {
 
-/// The figures of one tag, one line of the program, one thread, or one tag in one thread, as
-/// `by_tag`, `by_site`, `by_thread` and `by_tag_and_thread` of `tracking` return them. Sizes are in
-/// bytes as requested.
+/// The figures of one tag, one line of the program, one thread, or one tag in one thread, from the
+/// lists of `tracking`. Sizes are in bytes as requested.
 ///
 ///     for (tracked_owner const& o : memory.by_tag()) {
 ///         std::printf("%s: %zu bytes\n", o.owner.path(), o.live);
 ///     }
 ///
-/// If several threads allocate for one tag or line, `peak` is the sum of their peaks, an upper
-/// bound. `at_peak` is exact if one thread allocates; for each further thread it may be off by
-/// 1 MiB.
+/// If several threads allocate for one owner, `peak` is an upper bound (the sum of their peaks).
+/// `at_peak` may be off by 1 MiB for each thread except one.
 struct tracked_owner {
     memory_tag owner{}; ///< the tag; empty in `by_thread`
     call_site  at{};    ///< the line that allocated; unknown except in `by_site`

@@ -40,19 +40,15 @@ namespace vram {
 ///     memory.blocks(tracked_order::largest_first);
 ///
 /// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
-/// than the allocation. It is reported to the error sink, with the lines that allocated the block
-/// and freed it before if they are known, and is not passed to the upstream. The destructor of the
-/// layer reports the live blocks as leaks (see `report_leaks`), except in a forked child and after
-/// the process has begun to end. If the upstream refuses a request, the layer adds the tags with
-/// the most live bytes to the exception `out_of_memory`; `explain` prints them.
+/// than the allocation. It is reported to the error sink, and is not passed to the upstream. The
+/// destructor reports the live blocks as leaks. If the upstream refuses a request, `out_of_memory`
+/// gets the tags with the most live bytes, which `explain` prints.
 ///
-/// Failure   The functions fail as those of the upstream. If there is no host memory for a record,
-///           the block is freed, and the allocation throws `std::bad_alloc` or returns null.
-/// Threads   The rules are those of the upstream. Any thread may read the lists at any time, even
-///           while other threads allocate.
+/// Failure   As the upstream. Without host memory for a record, an allocation throws
+///           `std::bad_alloc` or returns null.
+/// Threads   The rules are those of the upstream. Any thread may read the lists at any time.
 /// Cost      About 50 ns for an allocation and its free, 40 ns more with call stacks of 8 frames,
-///           and 150 bytes of host memory for each live block. Locks are divided by address and by
-///           thread.
+///           and 150 bytes of host memory for each live block.
 template <class Upstream>
 class tracking : public layer_base<detail::checked_upstream<Upstream>> {
     using base  = layer_base<Upstream>;
@@ -121,7 +117,7 @@ public:
     }
 
     /// Returns memory that the stream `s` may use without a wait. Returns null if the upstream has
-    /// none, or if there is no host memory for the record of the block.
+    /// none, or without host memory.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -131,8 +127,8 @@ public:
         return kept(p, bytes, alignment, &s, at) ? p : nullptr;
     }
 
-    // The record is removed before the upstream frees the block. Otherwise another thread could
-    // allocate the same memory first, and there would be two records for its address.
+    // Removes the record before the upstream frees the block. Otherwise another thread could
+    // allocate the memory first, and get a second record.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -160,8 +156,8 @@ public:
     /// is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }
 
-    /// Returns the figures of each pair of a tag and a thread. The one with the most live bytes is
-    /// first. Their peaks are exact, unlike those of a tag of several threads.
+    /// Returns the figures of each pair of a tag and a thread, by live bytes, the largest first.
+    /// The peaks are exact.
     [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
         return books_->by_tag_and_thread();
     }
@@ -176,18 +172,15 @@ public:
                detail::owner_table(by_site(), detail::owner_kind::site, rows);
     }
 
-    /// Reports the live blocks to the error sink as leaks: one error for each of the 20 pairs of a
-    /// tag and a line with the most live bytes, and one for all others. Returns the number of live
-    /// blocks. The destructor calls this function if `tracking_options::report_leaks` is true.
+    /// Reports the live blocks to the error sink as leaks, by tag and line. Returns the number of
+    /// live blocks.
     std::size_t report_leaks() const noexcept { return books_->report_leaks(); }
-    /// Removes the records of all blocks, as if they were freed, without calls of the upstream. The
-    /// caller calls this function after the upstream has freed all blocks without `deallocate`, as
-    /// `monotonic::reset()` does.
+    /// Removes the records of all blocks. To be called after the upstream has freed all without
+    /// `deallocate`, as `monotonic::reset()` does.
     void forget_blocks() { books_->forget(); }
 
-    /// Returns the usage of the upstream if it has `usage`. Otherwise returns the figures that this
-    /// layer has counted: live and peak bytes, and allocations. The peak may then be wrong by 1 MiB
-    /// for each thread that allocates except one.
+    /// Returns the usage of the upstream if it has `usage`, otherwise the live bytes, peak and
+    /// allocations that this layer has counted.
     [[nodiscard]] memory_usage usage() const {
         if constexpr (measured_resource<Upstream>) {
             return base::usage();
@@ -214,8 +207,8 @@ private:
         if (p != nullptr && !kept(p, bytes, alignment, s, at)) { throw std::bad_alloc{}; }
         return p;
     }
-    /// Adds a record of the block at `p`. Returns false if `p` is null. If there is no host memory
-    /// for the record, frees the block and returns false.
+    /// Adds a record of the block at `p`. Returns false if `p` is null, or without host memory,
+    /// after a free of the block.
     [[nodiscard]] bool kept(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                             call_site at) noexcept {
         if (p == nullptr) { return false; }

@@ -20,12 +20,8 @@
 namespace vram {
 namespace detail {
 
-/// The blocks that are live at the start of a scope, for the assertion `VRAM_CHECK_BALANCED`.
-///
-/// Failure   Throws `std::bad_alloc`.
-/// Threads   The rules are those of the layer. Blocks of other threads are counted too.
-///           The stack must outlive the object.
-/// Cost      A copy of the list of live blocks at the start and at the end.
+/// The blocks that are live at the start of a scope, also those of other threads, for the assertion
+/// `VRAM_CHECK_BALANCED`. The stack must outlive the object.
 template <class R>
 class balance_facts {
     static_assert(may_have_owners<R>(),
@@ -36,8 +32,8 @@ public:
     explicit balance_facts(R const& memory) : owners_{memory}, before_{sorted()}, sites_{memory} {}
     explicit balance_facts(R const&&) = delete;
 
-    /// Returns an empty text if all blocks that were allocated since the start, and no others, were
-    /// freed, each on the stream of its allocation. Otherwise returns the message of the failure.
+    /// Returns an empty text if all blocks allocated since the start, and no others, were freed on
+    /// their streams. Otherwise returns a message.
     [[nodiscard]] std::string unbalanced() const {
         if (owners_.lists() == nullptr) { return "the checked resource has no layer tracking"; }
         list const now = sorted();
@@ -58,8 +54,8 @@ public:
 private:
     using list = std::vector<tracked_block>;
 
-    /// Returns true if `a` comes before `b` in a list that is sorted by address. The time
-    /// distinguishes blocks that had the same address one after another.
+    /// Returns true if `a` comes before `b` in a list sorted by address and, for equal addresses,
+    /// by time.
     struct earlier {
         bool operator()(tracked_block const& a, tracked_block const& b) const noexcept {
             if (a.memory != b.memory) { return std::less<>{}(a.memory, b.memory); }

@@ -32,10 +32,7 @@ namespace vram {
 namespace detail {
 
 /// The records of a `tracking` layer: a record of each live block, and the figures of each owner.
-///
-/// Failure   `add` returns false if there is no host memory, and changes nothing. The lists and
-///           texts throw `std::bad_alloc`.
-/// Threads   Any thread may call any function.
+/// Any thread may call any function.
 template <class Platform>
 class block_books final : public owner_lists {
 public:
@@ -71,9 +68,8 @@ public:
         return true;
     }
 
-    /// Removes the record of a block that is about to be freed. If no live block with this address,
-    /// size and alignment is known, reports the wrong free and returns false. `owns(p)` is true if
-    /// `p` lies in memory of the upstream.
+    /// Removes the record of a block that is about to be freed. If no live block matches, reports a
+    /// wrong free and returns false.
     template <class Owns>
     [[nodiscard]] bool remove(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at, Owns const& owns) noexcept {
@@ -180,14 +176,14 @@ public:
         return sorted_owners(merged_owners(std::move(all)));
     }
 
-    /// Reports the live blocks to the error sink: one error for each tag and line, the largest
-    /// first, up to 20, and then one for all other blocks. Returns the number of live blocks.
+    /// Reports the live blocks to the error sink by tag and line, the largest first. Returns the
+    /// number of live blocks.
     std::size_t report_leaks() const noexcept {
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // Number of pairs of a tag and a line with an error of their own, those with the most
-            // bytes first. One more error reports the blocks of all other pairs.
+            // Each of the `most` pairs of a tag and a line with the most bytes gets an error, and
+            // all others together.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
@@ -218,7 +214,7 @@ public:
         return count;
     }
 
-    static constexpr char const* name = "tracking"; ///< the name of the layer in error messages
+    static constexpr char const* name = "tracking";
 
 private:
     template <class Owns>

@@ -39,11 +39,7 @@ struct freed_record {
 };
 
 /// The records of blocks, divided by address into 64 shards, each with a lock. A shard also stores
-/// records of the last 16 blocks that were freed.
-///
-/// Failure   `insert` throws `std::bad_alloc` and changes nothing.
-/// Threads   Any thread may call any function.
-/// Cost      One `brief_lock` and one step in a hash table for each allocation and each free.
+/// records of the last 16 blocks that were freed. Any thread may call any function.
 template <class Stream>
 class block_shards {
 public:
@@ -58,8 +54,8 @@ public:
         }
     }
 
-    /// Adds the record of a new live block at `p`, where no block may be live. `fill(record)` must
-    /// set all other members of the record, which may contain those of a freed block.
+    /// Adds the record of a new live block at `p`. `fill(record)` must set all members except
+    /// `memory`: the record may have old values.
     template <class Fill>
     void insert(void* p, Fill const& fill) {
         shard&     s    = shard_of(p);
@@ -76,8 +72,8 @@ public:
         s.live.insert(key(p), n);
     }
 
-    /// Removes the record of the live block at `p` if `accept(record)` is true, and returns the
-    /// figures of its owner. Otherwise, or if no block begins at `p`, returns null.
+    /// Removes the record of the live block at `p` and returns its owner's figures; null if there
+    /// is none or `accept(record)` is false.
     template <class Accept>
     [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
         shard&      s    = shard_of(p);

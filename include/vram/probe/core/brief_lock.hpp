@@ -15,14 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// A lock for a few instructions. The thread that holds it calls neither the platform nor a
-/// resource. A thread that waits for it polls, and yields to other threads.
-///
-/// Threads   Any thread.
-/// Cost      One atomic exchange, about half of that of a mutex.
+/// A spin lock for a few instructions. A thread that waits polls, and yields to other threads. The
+/// holder must call neither the platform nor a resource.
 class brief_lock {
 public:
-    /// Holds the lock during its lifetime.
     class [[nodiscard]] guard {
     public:
         explicit guard(brief_lock& lock) noexcept : lock_{lock} { lock_.take(); }

@@ -14,12 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Constructs `Facts` at the start of a scope, and calls `ask` with them at its end: at its last
-/// line, or by `return`, `break` or `continue`. If an exception leaves the scope, `ask` is not
-/// called, because the exception is the failure to report.
-///
-/// Failure   The destructor throws the exceptions of `ask`; some test frameworks use them.
-/// Threads   One thread.
+/// Constructs `Facts` at the start of a scope and calls `ask` with them at its end, except if an
+/// exception leaves the scope. The destructor throws the exceptions of `ask`.
 template <class Facts, class Question>
 class asked_at_end {
 public:
@@ -37,10 +33,8 @@ private:
     int      exceptions_ = std::uncaught_exceptions();
 };
 
-/// Measures a scope, and calls `ask` with a `scope_facts` at its end. The assertion macros for test
-/// frameworks use this class.
-///
-/// Cost      One call of `usage()` at each end.
+/// Measures a scope, and calls `ask` with a `scope_facts` at its end, for the assertion macros of
+/// test frameworks.
 template <measured_resource Resource, class Question>
 class checked_scope : public asked_at_end<scope_facts<Resource>, Question> {
 public:
@@ -48,9 +42,8 @@ public:
         : asked_at_end<scope_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// For `VRAM_CHECK_BALANCED`: stores the live blocks at the start of a scope in a `balance_facts`,
-/// and at the end calls the caller's function `ask(facts)`. That function fails the test if other
-/// blocks are live then, or if a block was freed on another stream than that of its allocation.
+/// Stores the live blocks at the start of a scope in a `balance_facts`, and calls `ask` with it at
+/// the end, for `VRAM_CHECK_BALANCED`.
 template <class Resource, class Question>
 class checked_balance : public asked_at_end<balance_facts<Resource>, Question> {
 public:

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// A steady rise of a sequence of sizes, one per step: from the size `from` at the step `since` to
-/// the size `to` at the step `until`. If there is no rise, all members are 0.
+/// A steady rise of a sequence of sizes: from the size `from` at the step `since` to the size `to`
+/// at the step `until`. All members are 0 if there is no rise.
 struct steady_rise {
     std::uint64_t since = 0; ///< number of the step from which on the sizes rise
     std::uint64_t until = 0; ///< number of the last step of the rise; equal to `since` if none
@@ -29,21 +29,9 @@ struct steady_rise {
 };
 
 /// Finds a steady rise, as a leak causes it, in a sequence of sizes, one for each step of a
-/// program. Stores an entry (a step and its size) for each size that all later sizes exceed. A
-/// sequence that grows has entries over its whole length. If a sequence returns to an earlier size,
-/// as a sawtooth or noise does, the entries with that size or a larger one are removed.
-///
-/// A rise from an entry to the last step is steady if three conditions hold. At each eighth of its
-/// length, it differs from a straight line by at most a fifth of its height. It is at least 1.5
-/// times as high as each swing within it (sizes that rose and then returned), so noise has no
-/// steady rise. It is about twice as long, or more than twice as high, as each earlier rise after
-/// which the sizes returned, so the next tooth of a sawtooth is no steady rise: for each power of
-/// two of the length, the greatest height of those earlier rises is stored.
-///
-/// Failure   `add` throws `std::bad_alloc`.
-/// Threads   One thread at a time.
-/// Cost      `add` is constant on average, `rise` linear in the number of entries, of which there
-///           are at most 4096, with 32 bytes each.
+/// program. Stores only the sizes that all later sizes exceed. A rise is steady if it is almost
+/// straight, clearly higher than each swing within it, and longer or higher than earlier rises
+/// after which the sizes returned. One thread at a time.
 class growth_envelope {
 public:
     /// Adds the size of the next step. The first step has the number 0.
@@ -68,10 +56,8 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns the longest steady rise that ends at the last step and has at least `least` steps,
-    /// or an empty one if there is none. At most 64 entries are tried as the start of the rise.
-    /// If the longest rise contains a plateau, as a warm-up before a leak does, returns the part
-    /// after the plateau.
+    /// Returns the longest steady rise of `least` or more steps up to the last step, without a
+    /// warm-up; an empty one if none.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         std::size_t const stride = 1 + entries_.size() / 64;
@@ -93,8 +79,8 @@ private:
         std::size_t   size;
         /// The largest size from `step` on, up to the step before that of the next entry.
         std::size_t top;
-        /// The largest height above `size` from which the sizes after `step` fell again, to the
-        /// size of the next entry or below; 0 if they did not fall.
+        /// The largest height above `size` from which the sizes fell again to the next entry's size
+        /// or below; 0 if none.
         std::size_t swing;
     };
 
@@ -107,9 +93,8 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns false if a rise of the given length and height may be the next tooth of a sawtooth:
-    /// an earlier rise, after which the sizes returned, had about half of `length` or more and also
-    /// half of `height` or more.
+    /// Returns false if an earlier rise, from which the sizes returned, was about half as long and
+    /// half as high, or more.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -117,17 +102,15 @@ private:
         return true;
     }
 
-    /// Returns the greatest height of a rise after which the sizes returned (a swing), among those
-    /// stored in the entry `i` and in later entries. 0 if there is none.
+    /// Returns the greatest height of a rise that fell again (a swing) in the entries from `i` on,
+    /// or 0 if none.
     [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Returns true if the rise from the stored size `i` to the last size meets three conditions:
-    /// it has `least` steps or more; it is at least 1.5 times as high as each swing (a rise and a
-    /// return) within it; and no earlier rise after which the sizes returned had about half of its
-    /// length or more and also half of its height or more.
+    /// Returns true if the rise from the entry `i` has `least` steps, is 1.5 times as high as each
+    /// swing, and `is_new`.
     [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
         std::uint64_t const length = last().step - entries_[i].step;
         std::size_t const   height = last().size - entries_[i].size;
@@ -135,12 +118,8 @@ private:
                2 * (height / 3) >= swing_from(i);
     }
 
-    /// Finds a plateau, as it lies between a warm-up and a leak, in the rise from the entry `first`
-    /// to the last step. Returns the index of its last entry, or `first` if there is none. With s
-    /// for the average slope after it, a plateau of n steps meets four conditions: n is at least
-    /// `least`; at most 2 n steps lie between `first` and the plateau; its slope is below s / 4;
-    /// and the slope of any n / 2 steps after it is at least s / 4, so a growth by jumps has no
-    /// plateau.
+    /// Returns the last entry of a plateau between a warm-up and a leak, in the rise from the entry
+    /// `first`, or `first` if none.
     [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
         constexpr std::size_t parts = 128;
         // The rise is divided into `parts` stretches of equal length: `at[k]` is the smallest size
@@ -153,10 +132,13 @@ private:
         }
         for (std::size_t width = parts / 2; width >= 4 && width * length / parts >= least;
              width -= (width + 7) / 8) {
+            // At most twice the plateau's length lies before the plateau.
             for (std::size_t q = smaller_of(parts - width, 3 * width); q >= width; --q) {
+                // The plateau rises by less than a quarter of the later average slope.
                 double const slope = (at[parts] - at[q]) / static_cast<double>(parts - q);
                 double const usual = slope * static_cast<double>(width);
                 bool         found = 4 * (at[q] - at[q - width]) < usual;
+                // A growth by jumps has no plateau: any half of its length later rises more.
                 for (std::size_t k = q; found && k + width / 2 <= parts; ++k) {
                     found = 8 * (at[k + width / 2] - at[k]) >= usual;
                 }
@@ -165,9 +147,8 @@ private:
         }
         return first;
     }
-    /// Returns the index of the entry at `step` or later that is farthest below a straight line:
-    /// the line from the smallest size at `step` or later, drawn at `step`, to the last size. If no
-    /// entry is below the line, returns the index of the last entry.
+    /// Returns the index of the entry from `step` on that is farthest below a line to the last
+    /// size, or of the last entry.
     [[nodiscard]] std::size_t corner(std::uint64_t step) const noexcept {
         double       most = 0;
         std::size_t  best = entries_.size() - 1;
@@ -184,8 +165,8 @@ private:
         }
         return best;
     }
-    /// Removes about half of the entries, or more. Keeps the first and the last entry, and between
-    /// them entries at a distance of at least 1/2048 of the whole length in steps.
+    /// Removes about half of the entries or more. Keeps the first, the last, and others at least
+    /// 1/2048 of the length apart.
     void thin_out() noexcept {
         std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
         std::size_t         kept = 0;
@@ -200,8 +181,8 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the smallest size from the step with the number `step` to the last step. If
-    /// `thin_out` has removed the entry of that size, returns the size of a later entry.
+    /// Returns the smallest size from `step` to the last step, or a later entry's size if
+    /// `thin_out` has removed that entry.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
         // Binary search for the first entry at `step` or later: its index is in [low, high].
         std::size_t low = 0, high = entries_.size() - 1;
@@ -215,9 +196,8 @@ private:
         }
         return entries_[low].size;
     }
-    /// Returns true if the rise from `begin` to `end` is close to a straight line: at each of seven
-    /// equally distant steps between them, within a fifth of the total rise. The size at a step is
-    /// the smallest from there on.
+    /// Returns true if the sizes at seven steps between `begin` and `end` differ from a straight
+    /// line by at most a fifth.
     [[nodiscard]] bool is_steady(entry const& begin, entry const& end) const noexcept {
         auto const height = static_cast<double>(end.size - begin.size);
         auto const length = end.step - begin.step;
@@ -233,8 +213,8 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// Greatest height of the rises after which the sizes returned, by the length of the rise in
-    /// steps. The index of a length is `order_of(length)`.
+    /// Greatest height of the rises from which the sizes returned, indexed by `order_of` their
+    /// length in steps.
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };

@@ -23,12 +23,7 @@ namespace vram {
 namespace detail {
 
 /// The live blocks of a `guarded`, its quarantine, and its own stream, for calls without a stream.
-///
-/// Failure   The constructor throws if no pinned memory can be allocated; `add` throws
-///           `std::bad_alloc`, `make_own_stream` errors of the platform. Other functions report
-///           errors to the error sink.
-/// Threads   Any thread may call the functions. `kept` and its figures are guarded by `lock`.
-/// Cost      A lock and a look-up for each call.
+/// Any thread may call the functions; `lock` guards `kept` and its figures.
 template <platform Platform>
 class guard_book {
     using block  = guarded_block;
@@ -47,8 +42,8 @@ public:
         auto const held = lock.hold();
         live_.at(b.p)   = b;
     }
-    /// Removes the live block at `p` and returns it. If there is none, or its size is not `bytes`,
-    /// reports the free and returns nothing.
+    /// Removes and returns the live block at `p`. Reports the free and returns nothing if none of
+    /// `bytes` bytes begins at `p`.
     [[nodiscard]] std::optional<block> take(void* p, std::size_t bytes, call_site at) noexcept {
         error wrong{.kind     = error_kind::foreign_pointer,
                     .pointer  = p,

@@ -27,18 +27,14 @@ struct guarded_block {
     std::byte*  p         = nullptr;
     std::size_t bytes     = 0;
     std::size_t alignment = 0;
-    call_site   at{};       ///< the line that allocated the block
-    memory_tag  tag{};      ///< the tag of the allocation
-    call_site   freed_at{}; ///< the line that freed the block
+    call_site   at{}; ///< the line that allocated the block
+    memory_tag  tag{};
+    call_site   freed_at{};
 };
 
 /// Copies the fences of freed blocks to pinned memory, in the order of a stream, and compares them
-/// once the copies are complete.
-///
-/// Failure   The constructor throws if no pinned memory can be allocated. Other functions report
-///           errors of the platform to the error sink.
-/// Threads   Any thread may call.
-/// Cost      Two copies and an event for each block.
+/// once the copies are complete. Reports errors of the platform to the error sink. Any thread may
+/// call.
 template <platform Platform>
 class guard_checks {
     using stream = typename Platform::stream;
@@ -59,9 +55,8 @@ public:
 
     [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
 
-    /// Copies the fences of `block` to pinned memory, behind the earlier work of `s`, for a later
-    /// comparison. If no slot is idle, first waits for the oldest check. Does nothing if other
-    /// threads use all slots.
+    /// Copies the fences of `block` to pinned memory on `s`, for a later comparison. Does nothing
+    /// if no slot becomes available.
     void copy_fences(stream s, guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
         if (slot == nullptr) { return; }
@@ -77,8 +72,8 @@ public:
             give_back_after(s, slot);
         }
     }
-    /// Compares the fences that have arrived in pinned memory, from the oldest check up to the
-    /// first whose copies are not complete. Does not wait.
+    /// Compares the fences that have arrived in pinned memory, up to the first check with
+    /// incomplete copies. Does not wait.
     void compare_ready() noexcept {
         while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
@@ -87,9 +82,8 @@ public:
         while (std::optional<comparison> const done = next(true)) { compare(*done); }
     }
 
-    /// Copies `bytes` bytes at `from` to the host on the stream `own`, waits, and reports the first
-    /// byte that is not `expected`. If no slot of pinned memory is idle, first waits for the oldest
-    /// check. Does nothing if other threads use all slots.
+    /// Copies `bytes` bytes at `from` to the host, waits, and reports the first byte that is not
+    /// `expected`. Does nothing without a slot.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
@@ -124,8 +118,8 @@ private:
         auto const held = lock_.hold();
         idle_.push_back(slot);
     }
-    /// Waits for the copies that the stream `s` makes to `slot` (pinned memory for one check), then
-    /// makes the slot available to other checks. If the wait fails, no check uses the slot again.
+    /// Waits for the copies of `s` to `slot` (pinned memory), then makes the slot available. After
+    /// a failed wait, the slot stays unused.
     void give_back_after(stream s, std::byte* slot) noexcept {
         try {
             Platform::synchronize(s);
@@ -133,8 +127,8 @@ private:
         give_back(slot);
     }
 
-    /// Returns a slot (pinned memory for one check) that is not in use. If there is none, first
-    /// completes the oldest check. Returns null if other threads use all slots.
+    /// Returns an unused slot (pinned memory for one check), if necessary after completing the
+    /// oldest check; null if other threads use all.
     [[nodiscard]] std::byte* take_slot() noexcept {
         for (;;) {
             {
@@ -150,9 +144,8 @@ private:
             compare(*oldest);
         }
     }
-    /// Returns the oldest check of a freed block's fences, and removes it from the queue of checks.
-    /// If the fences are not yet copied to pinned memory, waits for the copies if `waits` is true,
-    /// and otherwise returns nothing. Returns nothing also if the queue is empty.
+    /// Removes and returns the oldest check. Returns nothing if there is none, or if its copies are
+    /// incomplete and `waits` is false.
     [[nodiscard]] std::optional<comparison> next(bool waits) noexcept {
         std::optional<comparison> oldest;
         try {

@@ -59,9 +59,8 @@ decltype(auto) call_with(R& memory, Work& work) {
     }
 }
 
-/// Makes the runs of `survives_oom`: calls `work` with `memory` repeatedly, and each time lets the
-/// layer `refusing` refuse another request. `Top` is true if `memory` is that layer, and false if
-/// the layer is one of the upstreams of `memory`.
+/// Makes the runs of `survives_oom`: calls `work` repeatedly, and each time lets the layer
+/// `refusing` refuse another request. `Top` is true if `memory` itself is that layer.
 template <class R, class Work, bool Top>
 class oom_walk {
     using result = decltype(detail::call_with(std::declval<R&>(), std::declval<Work&>()));
@@ -77,9 +76,7 @@ public:
     [[nodiscard]] oom_survival walk() {
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches, so live bytes that it leaves are no leak. The second run
-        // leaks if more bytes are live after it than after the first run, and each later run if
-        // more bytes are live after it than after the second run.
+        // The first run may fill caches, so live bytes that it leaves are no leak.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }
@@ -128,8 +125,8 @@ private:
         }
     }
     void prepare(std::uint64_t refused, std::uint64_t most) {
-        // Returns the unused chunks of the pools over the layer `refusing` to it. A pool with such
-        // chunks would serve requests that then do not reach the layer, and cannot be refused.
+        // Pools with unused chunks would serve requests that then do not reach the layer
+        // `refusing`, and cannot be refused.
         if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
         plan_.forget_freed();
         plan_.begin_run(refused, most);
@@ -152,9 +149,8 @@ private:
         return out;
     }
 
-    /// Returns the live bytes of `memory_` from its `usage()`. If `memory_` has no `usage()`, or is
-    /// itself the layer `refusing`, returns the bytes of the live blocks that were allocated during
-    /// `survives_oom`.
+    /// Returns the live bytes by `usage()`. Without it, or if `Top`, returns those of blocks that
+    /// were allocated during `survives_oom`.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;
@@ -193,8 +189,8 @@ private:
         return o.error.empty() || fail(oom_fault::error_reported, o.error);
     }
 
-    /// Makes the second run, in which no request is refused. Returns true if it has the value of
-    /// the first one and leaves no more bytes live.
+    /// Makes the second run, without refusals. Returns true if it has the value of the first and
+    /// leaves no more bytes live.
     [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
         outcome o = run(0, 0);
         if (!o.got) { return fail(oom_fault::unsteady, o.what); }
@@ -205,9 +201,8 @@ private:
         return now <= before || fail_by_leak(now - before, plan_.run());
     }
 
-    /// Makes a run in which the request `k` and the `most` - 1 requests after it are refused. Sets
-    /// `hit` to true if the run had a request `k`, and then makes a run without a refusal. Returns
-    /// true if both runs are correct.
+    /// Returns true if a run with `most` requests refused from `k` on, and then one without, are
+    /// correct. Sets `hit` if request `k` occurred.
     [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
                                 std::optional<value> const& expected, bool& hit) {
         outcome             o     = run(k, most);

@@ -45,8 +45,8 @@ struct owner_sums {
     [[nodiscard]] std::size_t at_the_peak(std::uint32_t now) const noexcept {
         return moment == now ? at_peak : live;
     }
-    /// Adds the figures of the same owner in the account of another thread. The sum of the peaks is
-    /// an upper bound, because they may have been at different times.
+    /// Adds the figures of the same owner in another thread's account. The sum of the peaks is an
+    /// upper bound.
     void merge(owner_sums const& other) noexcept {
         live += other.live;
         blocks += other.blocks;
@@ -91,9 +91,8 @@ struct site_sums {
     [[nodiscard]] call_site at() const noexcept { return line; }
 };
 
-/// The figures of the blocks that one thread allocated. Threads share an account if their numbers
-/// (`thread_number`) are equal modulo 1024. Any thread may free the blocks, so `lock` protects the
-/// figures.
+/// The figures of the blocks that one thread allocated, or several with numbers (`thread_number`)
+/// that are equal modulo 1024. Any thread may free the blocks, so `lock` protects the figures.
 struct owner_account {
     explicit owner_account(unsigned number) noexcept : thread{number} {}
     owner_account(owner_account&&) = delete;

@@ -19,12 +19,8 @@
 namespace vram {
 namespace detail {
 
-/// For each thread that allocates, an account (the figures of its blocks, by tag and by line), and
-/// the peak of the live bytes of all threads together.
-///
-/// Failure   `charge` returns null if there is no host memory; nothing is counted then.
-/// Threads   Any thread may call any function.
-/// Cost      One `brief_lock` for each allocation and each free.
+/// For each thread that allocates, an account (the figures of its blocks, by tag and by line); also
+/// the peak of the live bytes of all threads together. Any thread may call any function.
 class owner_accounts {
 public:
     /// For each account, up to this many bytes of allocations or frees are not yet in `total_`, the
@@ -37,8 +33,8 @@ public:
         for (auto& each : accounts_) { delete each.load(std::memory_order_relaxed); }
     }
 
-    /// Counts a block of the thread with the number `thread`. Returns the figures of its owner,
-    /// which must be passed to `refund`, or null if there is no host memory.
+    /// Counts a block of the thread `thread`. Returns the owner's figures, for a later `refund`, or
+    /// null without host memory.
     [[nodiscard]] site_sums* charge(unsigned thread, memory_tag owner, call_site at,
                                     std::size_t bytes) noexcept {
         owner_account& account = account_of(thread);
@@ -57,8 +53,8 @@ public:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    /// Counts the free, at the line `at`, of a block that `charge` counted in `site`. `crossed` is
-    /// true if the stream of the free is not that of the allocation.
+    /// Counts the free of a block that `charge` counted in `site`. `crossed` means that the stream
+    /// is not that of the allocation.
     void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
         owner_account&      account = *site.account;
         auto const          held    = account.lock.hold();
@@ -87,8 +83,8 @@ public:
         visit(spare_);
     }
 
-    /// Returns the peak of the live bytes of all threads together. The result may be too small or
-    /// too large by 1 MiB (`slack`) for each account except one.
+    /// Returns the peak of the live bytes of all threads together, which may be wrong by `slack` (1
+    /// MiB) for each account except one.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
@@ -109,13 +105,13 @@ private:
     static constexpr auto        limit   = static_cast<std::ptrdiff_t>(slack);
     static constexpr std::size_t threads = 1024;
 
-    /// Returns the key of the figures for a pair of a tag and a line of the program, in a hash
-    /// table. Two pairs with one key, which is improbable, are counted together.
+    /// Returns the key of a tag and a line in a hash table. Two pairs with one key, which is
+    /// improbable, are counted together.
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
-            // A `call_site` is one pointer to the constant data that describes the line, so the
-            // value of the pointer serves as the number of the line.
+            // A `call_site` is a pointer to constant data of the line, so the pointer serves as the
+            // number of the line.
             line = std::bit_cast<std::uintptr_t>(at);
         } else {
             line = (reinterpret_cast<std::uintptr_t>(at.file()) << 12) ^ at.line();
@@ -171,9 +167,8 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // Account `b` has this tag or line too. If `b` is before `a`, its figures and
-                    // those of `a` are already part of the sum that was made when the outer loop
-                    // was at `b`.
+                    // Account `b` has this tag or line too. If `b` is before `a`, their sum has
+                    // been made already.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the figures are those of this tag and this line. Translation units may have
-/// different objects for the same line, so the texts are compared.
+/// Returns true if the figures are those of this tag and line. Compares texts, because translation
+/// units may have different objects.
 [[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
     return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
 }

@@ -16,10 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// The lists of a `tracking` layer: the figures of its tags and lines, and its live blocks.
-///
-/// Failure   The functions throw `std::bad_alloc`.
-/// Threads   Any thread may call.
+/// The lists of a `tracking` layer: the figures of its tags and lines, and its live blocks. Any
+/// thread may call.
 class owner_lists {
 public:
     owner_lists()              = default;
@@ -72,8 +70,8 @@ template <class R>
     return search.found();
 }
 
-/// Finds the lists of a stack at each call, because they may be replaced: by a move assignment of
-/// the stack, or by a new value of an `any_resource`. The stack must outlive the object.
+/// Finds the lists of a stack at each call, because a move assignment, or a new value of an
+/// `any_resource`, may replace them. The stack must outlive the object.
 class owner_source {
 public:
     template <class R>

@@ -35,8 +35,8 @@ template <class = only_if_used>
 /// What each row of an owner table stands for: a tag, a line of the program, or a thread.
 enum class owner_kind : unsigned char { tag, site, thread };
 
-/// Returns a table of the first `rows` owners. The mark "<=" means that a peak is an upper bound.
-/// If owners are left out, the last line has their number.
+/// Returns a table of the first `rows` owners, with the number of the others. The mark "<=" stands
+/// before an upper bound.
 template <class = only_if_used>
 [[nodiscard]] std::string owner_table(std::vector<tracked_owner> const& owners, owner_kind kind,
                                       std::size_t rows) {

@@ -30,13 +30,9 @@ concept times_events = requires(typename P::device d, typename P::event const& e
     P::elapsed(e, e);
 };
 
-/// The scopes of a profile. A scope that has ended on the host but not on the device waits in a
-/// list with its two events. The events are read without a wait if the list has become long, and
-/// after a wait if a table is requested. Other functions can be called during the wait.
-///
-/// Failure   Functions throw `std::bad_alloc` and errors of the platform.
-/// Threads   Any thread.
-/// Cost      A lock for each function. `add` queries events if 64 or more are in the list.
+/// The scopes of a profile. A scope that has ended on the host is listed with its two events until
+/// they are read: without a wait if the list is long, after a wait if a table is requested. Any
+/// thread may call.
 template <platform Platform>
 class profile_tree {
     using device_type = typename Platform::device;
@@ -56,7 +52,6 @@ public:
             return threads.back();
         }
     };
-    /// The events of one run of a scope.
     struct events {
         typename Platform::event from, to;
         device_type              where;
@@ -105,8 +100,8 @@ public:
         enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
     }
 
-    /// Waits for the ends of all runs on the device, and returns the scopes in the order of their
-    /// first runs, each followed by the scopes within it.
+    /// Waits for the ends of all runs on the device. Returns the scopes by first run, each followed
+    /// by its inner scopes.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
         auto const               one = reading_.hold();
         std::vector<profile_row> out;
@@ -154,8 +149,8 @@ private:
             put_back();
         }
     }
-    /// Reads the events of the runs that have ended on the device. The caller holds `lock_`. If an
-    /// event cannot be read, throws, and the run stays in the list.
+    /// Reads the events of runs that have ended on the device. The caller holds `lock_`. After an
+    /// error, the run stays in the list.
     void read() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const internal;

@@ -31,9 +31,9 @@ struct tried_block {
     std::uint64_t run       = 0; ///< number of the run that allocated the block
     std::uint64_t serial    = 0; ///< number of the allocation in the trial; the first has 1
     bool          live      = false;
-    memory_tag    owner{};    ///< tag of the allocation
-    call_site     at{};       ///< line of the allocation
-    call_site     freed_at{}; ///< line of the free
+    memory_tag    owner{};
+    call_site     at{}; ///< line of the allocation
+    call_site     freed_at{};
 };
 
 /// A free of a block that is already free, or a free with a wrong size.
@@ -44,19 +44,13 @@ struct tried_free {
     tried_block block{};       ///< the block, with its allocation and its first free
     std::size_t bytes     = 0; ///< the size that the free passed
     std::size_t alignment = 0; ///< the alignment that the free passed
-    call_site   at{};          ///< line of the invalid free
+    call_site   at{};
 };
 
-/// Selects the requests of a `refusing` layer that are refused during a trial (one call of
-/// `survives_oom`, which makes many runs of the code under test). Only requests and blocks of
-/// threads that belong to the trial are recorded: the thread that called `survives_oom`, and
-/// threads of a `sim_node` with repeatable order that inherit the trial. Frees of these blocks are
-/// recorded on every thread.
-///
-/// Failure   `allocated` does not track the block if host memory is missing; its free is then not
-///           checked.
-/// Threads   Any thread may call the functions of the layer. One thread begins and ends runs.
-/// Cost      A lock for each call while a trial is in progress; otherwise one load.
+/// Selects the requests of a `refusing` layer that are refused during a trial, which is one call of
+/// `survives_oom` with many runs. Counts requests of the thread that called `survives_oom`, and of
+/// simulated threads that inherit the trial. Any thread may call the functions of the layer; one
+/// thread begins and ends runs.
 template <class = only_if_used>
 class refusal_plan {
 public:
@@ -64,8 +58,8 @@ public:
     refusal_plan(refusal_plan&&) = delete;
     ~refusal_plan()              = default;
 
-    /// Begins a trial (one call of `survives_oom`, made of many runs); `begin_run` begins each run.
-    /// Returns the number of the trial, which its threads have in `trial_of_thread`.
+    /// Begins a trial (one call of `survives_oom`). Returns the number of the trial, which its
+    /// threads have in `trial_of_thread`.
     std::uint64_t begin_trial() {
         auto const held = lock_.hold();
         forget();
@@ -83,8 +77,8 @@ public:
         forget();
     }
 
-    /// Begins a run in which the request number `refused` (1 is the first; 0 means none) is
-    /// refused, and with `most` > 1 the `most` - 1 requests after it.
+    /// Begins a run in which the request number `refused` (from 1; 0 means none) and the `most` - 1
+    /// after it are refused.
     void begin_run(std::uint64_t refused, std::uint64_t most) noexcept {
         auto const held = lock_.hold();
         ++run_;
@@ -97,8 +91,8 @@ public:
 
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
 
-    /// Counts a request of at least one byte if the calling thread belongs to the trial (the call
-    /// of `survives_oom` in progress). Returns true if the layer must refuse the request.
+    /// Counts a request of a thread that belongs to the trial (the call of `survives_oom`). Returns
+    /// true to refuse the request.
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (bytes == 0) { return false; }
         auto const held = lock_.hold();
@@ -111,9 +105,8 @@ public:
         return true;
     }
 
-    /// Records a block that the upstream has allocated for the caller. If the calling thread does
-    /// not belong to the trial (the call of `survives_oom` in progress), only erases the record of
-    /// an earlier block at the address.
+    /// Records a block of a thread that belongs to the trial (the call of `survives_oom`), instead
+    /// of an earlier block at the address.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
@@ -134,9 +127,8 @@ public:
         } catch (std::bad_alloc const&) {} // the block is not tracked
     }
 
-    /// Records a free before the upstream gets it. Returns false if the block is known to be free
-    /// already, so that the free must not be passed on. Sets `bytes` and `alignment` to those of
-    /// the allocation if it is known.
+    /// Records a free and corrects a wrong `bytes` or `alignment`. Returns false for a second free,
+    /// which must not be passed on.
     [[nodiscard]] bool freeing(void* p, std::size_t& bytes, std::size_t& alignment,
                                call_site at) noexcept {
         if (p == nullptr) { return true; }
@@ -218,8 +210,7 @@ private:
     void                       note(tried_free const& wrong) noexcept {
         if (wrong_.what == tried_free::mistake::none) { wrong_ = wrong; }
     }
-    /// Returns true if a trial is in progress and the calling thread belongs to it: as the thread
-    /// that called `survives_oom`, or as a thread of a `sim_node` that inherited the trial.
+    /// Returns true if a trial is in progress and the calling thread belongs to the trial.
     [[nodiscard]] bool counts() const noexcept { return active() && trial_of_thread == number_; }
     void               forget() noexcept {
         blocks_ = {};
@@ -259,9 +250,8 @@ private:
     heap_array<std::unique_ptr<tried_block>> records_;
 };
 
-/// Owns the `refusal_plan` of a layer. The plan is created at the first call of `survives_oom` and
-/// destroyed with the layer. When `survives_oom` ends, another thread may still be in a call of the
-/// layer, which uses the plan.
+/// Owns the `refusal_plan` of a layer, from the first call of `survives_oom` to the end of the
+/// layer: other threads may use the plan after `survives_oom` has ended.
 template <class = only_if_used>
 class owned_refusal_plan {
 public:

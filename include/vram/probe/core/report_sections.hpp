@@ -26,8 +26,8 @@
 namespace vram {
 namespace detail {
 
-/// One row of a summary: the present value of a figure, its peak, and the sums of all its increases
-/// (`in`) and decreases (`out`). A cell that is not known is blank.
+/// One row of a summary: the present value of a figure, its peak, and the sums of its increases
+/// (`in`) and decreases (`out`). Unknown cells are blank.
 struct summary_row {
     char const*                  name;
     bool                         is_size;
@@ -35,9 +35,6 @@ struct summary_row {
 };
 
 /// The figures of a whole stack. Each figure is that of the outermost layer that has it.
-///
-/// Failure   The functions throw `std::bad_alloc`.
-/// Threads   One thread.
 template <class = only_if_used>
 struct report_sections {
     std::optional<memory_usage> usage{};
@@ -57,8 +54,8 @@ struct report_sections {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Adds the figures of a layer `tracking`: those of its tags, and its live blocks. Does nothing
-    /// if a layer `tracking` further out in the stack has already added its own.
+    /// Adds the tags and the live blocks of a layer `tracking`, unless a layer further out has
+    /// added its own.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;

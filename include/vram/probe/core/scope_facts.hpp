@@ -18,15 +18,10 @@ namespace vram {
 namespace detail {
 
 /// Measures the memory of a scope for the check macros. Each function checks one statement, such as
-/// `no_leak()`. It returns an empty text if the statement is true, and otherwise the message of the
-/// failure: sizes, and tags and lines if the stack has a layer that knows them, such as `tracking`.
+/// `no_leak()`, and returns an empty text or the message of the failure.
 ///
 ///     scope_facts const facts{memory};
 ///     std::string const failure = facts.no_leak();
-///
-/// Failure   Throws `std::bad_alloc`, and the exceptions of `usage()`.
-/// Threads   The rules are those of `usage()`.
-/// Cost      That of a `memory_delta`; with a layer that knows lines, a copy of their figures.
 template <measured_resource R>
 class scope_facts {
 public:
@@ -49,8 +44,8 @@ public:
         return "the checked code " + text_of_change(found) + ", by more than " +
                text_of_signed(most) + lines(site_figure::live);
     }
-    /// Returns an empty text if the peak of live bytes, or an upper bound of it, is at most `most`
-    /// bytes above those at the start, otherwise the message of the failure.
+    /// Returns an empty text if the live bytes never rose by more than `most` since the start,
+    /// otherwise the message of the failure.
     [[nodiscard]] std::string peak_at_most(std::size_t most) const {
         std::size_t const found = delta_.peak();
         if (found <= most) { return {}; }

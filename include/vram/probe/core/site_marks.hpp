@@ -20,15 +20,9 @@ namespace detail {
 /// A figure of a site (a tag and a line) that a message can list.
 enum class site_figure : unsigned char { live, allocations, crossed };
 
-/// Stores the figures of each site (a pair of a tag and a program line) at the start of a scope.
-/// `risen` and `crossed` return the changes since then. Without a layer `tracking` in the stack
-/// there are no sites.
-///
-/// Failure   Throws `std::bad_alloc`.
-/// Threads   The rules are those of the layer.
-///           The stack must outlive the object.
-/// Cost      None without a layer `tracking`. Otherwise a copy of the figures of all sites at the
-///           start, and one for each call of `risen` or `crossed`.
+/// Stores the figures of each site (a pair of a tag and a program line) at the start of a scope;
+/// `risen` and `crossed` return the changes since then. Has no sites without a layer `tracking`.
+/// The stack must outlive the object.
 template <class = only_if_used>
 class site_marks {
 public:
@@ -37,8 +31,8 @@ public:
     template <class R>
     explicit site_marks(R const&&) = delete;
 
-    /// Returns one line of text for each site of which the figure `which` has risen since the
-    /// start, at most five, and "..." if there are more.
+    /// Returns a line of text for each site with a risen figure `which` since the start: at most
+    /// five, then "...".
     [[nodiscard]] std::string risen(site_figure which) const {
         std::string out;
         unsigned    lines = 0;

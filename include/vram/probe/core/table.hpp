@@ -15,17 +15,13 @@
 namespace vram {
 namespace detail {
 
-/// Text in columns, the first aligned left, the others right. A column without text below its
-/// heading is left out.
+/// Text in columns, the first aligned left, the others right. Leaves out a column without text
+/// below its heading.
 ///
 ///     table figures{3};
 ///     for (char const* each : {"layer", "live", "peak"}) { figures.add(each); }
 ///     for (char const* each : {"pool", "1.00 GiB", "2.00 GiB"}) { figures.add(each); }
 ///     std::fputs(figures.text().c_str(), stdout);
-///
-/// Failure   Throws `std::bad_alloc`.
-/// Threads   One thread at a time.
-/// Cost      A string for each cell. `text()` builds the text.
 template <class = only_if_used>
 class table {
 public:

@@ -25,8 +25,8 @@ namespace detail {
     return owner.known() ? " of tag \"" + std::string{owner.path()} + "\"" : std::string{};
 }
 
-/// Returns `words`, the file without its folder, and the line, such as " at app.cpp:42". Returns an
-/// empty text if the line is not known.
+/// Returns `words`, the file's name and the line, such as " at app.cpp:42", or an empty text for an
+/// unknown line.
 [[nodiscard]] inline std::string text_of_site(char const* words, call_site at) {
     if (!at.known()) { return ""; }
     std::string_view const path{at.file()};

@@ -11,13 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// A fast clock. `now()` reads a counter of the processor, which takes a third of the time of
-/// `steady_clock::now()`. An object converts the ticks of the counter to the time since 1970: it
-/// reads the counter and the clocks of the system at its construction and in `conversion()`.
-///
-/// Failure   Never throws.
-/// Threads   Any thread may call. The counters of all cores agree on current processors.
-/// Cost      `now()`: one instruction on x86-64 and AArch64; elsewhere a call of `steady_clock`.
+/// A fast clock. `now()` reads a counter of the processor on x86-64 and AArch64, in a third of the
+/// time of `steady_clock::now()`. An object converts the ticks of the counter to the time since
+/// 1970.
 class tick_clock {
 public:
     using ticks = std::uint64_t;
