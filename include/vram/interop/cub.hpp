@@ -35,14 +35,13 @@ concept cub_runnable = std::is_lvalue_reference_v<R> && cub_memory<R> &&
 } // namespace detail
 
 /// Calls `algorithm` twice, as CUB requires: for the size of its temporary storage, and then with
-/// storage from `memory`. For CUB of any version.
+/// storage from `memory`.
 ///
 ///     cub_run(memory, stream, [&](void* storage, std::size_t& bytes) {
 ///         return cub::DeviceReduce::Sum(storage, bytes, in, out, n, stream);
 ///     });
 ///
 /// Failure   Throws `out_of_memory`, or `cuda_error` if the algorithm returns an error.
-/// Threads   The rules are those of the resource.
 /// Streams   The storage is allocated and freed on `s`, on which the algorithm must run.
 /// Cost      One allocation and one free, if the algorithm needs storage.
 template <class R, class Algorithm>
@@ -52,14 +51,14 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     std::size_t bytes = 0;
     cuda_check(algorithm(static_cast<void*>(nullptr), bytes));
     buffer<R&> storage{memory, s, bytes, default_alignment, at};
-    // If CUB needs no storage, it still gets a pointer that is not null: with null it would only
-    // return the size again, and not run.
+    // CUB needs a pointer that is not null: with null it would only return the size again, and not
+    // run.
     static char none = 0;
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
 }
 
-/// Chosen if the arguments are not a resource, a stream and an algorithm, in this order. Does not
-/// compile; the error message states the remedy.
+/// Chosen for other arguments than a resource, a stream and an algorithm. Does not compile; the
+/// error message states the remedy.
 template <class R, class S, class Algorithm>
     requires(!detail::cub_runnable<R, S, std::remove_reference_t<Algorithm>>)
 void cub_run(R&&, S&&, Algorithm&&) {
@@ -84,15 +83,13 @@ void cub_run(R&&, S&&, Algorithm&&) {
 #if CCCL_VERSION >= 3004000
 
 /// An environment for an algorithm of CUB (CCCL 3.4 or newer): its stream, and the resource of its
-/// temporary storage.
+/// temporary storage. Borrows a stack that cannot be copied, and keeps that of a `shared` handle
+/// alive.
 ///
 ///     cub_environment const env{memory, stream};
 ///     cuda_check(cub::DeviceReduce::Sum(in, out, n, env));
 ///
-/// It borrows a stack that cannot be copied, and keeps that of a `shared` handle alive.
-///
 /// Failure   Without memory, the algorithm returns `cudaErrorMemoryAllocation`.
-/// Threads   The rules are those of the resource.
 /// Streams   The storage is allocated and freed on the stream.
 /// Cost      One allocation and one free, if the algorithm needs storage.
 template <class R>
@@ -100,7 +97,7 @@ template <class R>
 class cub_environment {
 public:
     /// Type of the handle through which CUB allocates: a view of a stack that cannot be copied, or
-    /// a copy of a handle such as `shared`. CUB gets a copy of the handle from `query`.
+    /// a copy of a handle.
     using memory_type = decltype(as_mr(std::declval<R&>()));
 
     /// Makes an environment with temporary storage from `memory` on the stream `s`.

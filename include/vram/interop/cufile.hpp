@@ -22,19 +22,16 @@
 
 namespace vram {
 
-/// A `file` with direct copies to and from the device, if the system supports them.
+/// A `file` with direct copies to and from the device. If libcufile is missing or refuses the file,
+/// it is an ordinary file.
 ///
 ///     cufile const weights{"weights.bin"};
 ///     stage.upload(stream, device, weights, 0, bytes);   // the result says if it used `gds`
 ///
-/// If libcufile is missing or refuses the file, it is an ordinary file.
-///
-/// Failure   Throws `file_error`, as `file`. If libcufile fails with an error number of its own,
-///           the code of the exception is EIO.
+/// Failure   Throws `file_error`, as `file`.
 /// Threads   Any threads may read and write at the same time.
-/// Streams   None. No stream may be using the memory. The copy is complete when the call returns.
-/// Cost      Opens the file twice and registers it. If the library itself copies through host
-///           memory (its compatibility mode), `staging` is faster.
+/// Streams   No stream may be using the memory. The copy is complete when the call returns.
+/// Cost      Opens the file twice and registers it.
 class cufile {
 public:
     explicit cufile(std::string path, file_options options = {},
@@ -61,7 +58,7 @@ public:
     [[nodiscard]] bool reaches_device() const noexcept { return handle_ != nullptr; }
 
     /// Reads `bytes` bytes of the file, from `offset` on, into device memory at `to`. Throws
-    /// `file_error` if a read fails or the file ends earlier.
+    /// `file_error` if the file ends earlier.
     void read_device(void* to, std::size_t bytes, std::size_t offset) const {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->read(handle_, to, n, place, at);

@@ -25,31 +25,27 @@
 
 namespace vram {
 
-/// DLPack's structure since 1.0, in a Python capsule named "dltensor_versioned". The structures of
-/// the program's own `dlpack.h` can be used instead.
+/// DLPack's structure since 1.0 (capsule "dltensor_versioned"). The structures of the program's own
+/// `dlpack.h` can be used instead.
 using dlpack_versioned = detail::dlpack_versioned;
 /// DLPack's structure before 1.0, in a Python capsule named "dltensor".
 using dlpack_unversioned = detail::dlpack_unversioned;
 
-/// Gives the memory of a buffer or an array to another library, without a copy. `data` is empty
-/// then. The library calls the deleter of the tensor, which frees the memory.
+/// Gives the memory of a buffer or an array to another library, without a copy. The library calls
+/// the deleter of the tensor, which frees the memory.
 ///
 ///     auto* tensor = to_dlpack(std::move(weights), stream, {64, 128});   // dlpack_versioned*
 ///     auto* old    = to_dlpack<dlpack_unversioned>(std::move(bias), stream);
 ///
-/// `Managed` is `dlpack_versioned`, `dlpack_unversioned`, or a structure of the program's
-/// `dlpack.h`. Without a shape, the tensor has one dimension. The bytes of a buffer are `uint8`
-/// elements.
+/// `Managed` can also be a structure of the program's `dlpack.h`. Without a shape, the tensor has
+/// one dimension. The bytes of a buffer are `uint8` elements.
 ///
-/// Failure   Throws `layout_error` if the shape does not have `data.size()` elements,
-///           `std::bad_alloc`, or the platform's error. `data` is unchanged then.
+/// Failure   Throws `layout_error` for a shape of another size, `std::bad_alloc`, or the platform's
+///           error; `data` is unchanged then.
 /// Threads   The library may call the deleter on any thread. The resource must permit that.
-/// Streams   `consumer` is the stream on which the library uses the tensor: of `__dlpack__(stream)`
-///           in Python. It waits for the work of the present stream of `data`, and the memory is
-///           freed on `consumer`. A raw stream must outlive the tensor. A default stream is that of
-///           the device of the memory, also in the deleter.
-/// Cost      One host allocation of the structure, one of the shape, and one event if the streams
-///           differ.
+/// Streams   The library uses the tensor on `consumer`, which waits for the stream of `data`; the
+///           deleter frees on `consumer`. A raw stream must outlive the tensor.
+/// Cost      Two host allocations, and one event if the streams differ.
 template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memory Data>
     requires detail::dlpack_element<typename detail::element_of<Data>::type>
 [[nodiscard]] Managed* to_dlpack(Data&&                                         data,
@@ -58,8 +54,8 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
     using exported = detail::dlpack_export<Managed, Data>;
     if (shape.empty()) { shape.push_back(static_cast<std::int64_t>(data.size())); }
     shape = detail::with_strides(std::move(shape), data.size());
-    // The handle of a default stream means the default stream of the current device. So the device
-    // of the memory is made current before the streams are used.
+    // A default stream's handle means that of the current device, so the device of the memory is
+    // made current first.
     auto const device = detail::device_of_resource(data.upstream());
     typename exported::platform::device_guard const on{device};
     auto const                                      place = exported::device_of(data);
@@ -70,31 +66,25 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
     return &made.release()->managed;
 }
 
-/// A tensor of another library, whose memory the program uses without a copy.
+/// A tensor of another library, whose memory the program uses without a copy. Owns the tensor and
+/// calls its deleter. Move-only.
 ///
 ///     dlpack     input{tensor, stream};           // a dlpack_versioned* or dlpack_unversioned*
 ///     auto const values = input.as<float const>(); // a span; dlpack_error for other elements
 ///
-/// The tensor belongs to this object, which calls its deleter. If the constructor throws, the
-/// tensor still belongs to the caller. Move-only.
-///
-/// Failure   Throws `dlpack_error` for a tensor of another major version of DLPack, with an
-///           impossible shape, in memory that the platform cannot access, or in memory of another
-///           device than that of `stream`. The destructor reports errors to the error sink.
+/// Failure   Throws `dlpack_error` for another major version, an impossible shape, or memory that
+///           `stream` cannot access; the tensor then still belongs to the caller.
 /// Threads   One thread at a time.
-/// Streams   The owner of the tensor must have ordered `stream` after its own work, as
-///           `__dlpack__(stream)` does in Python. The destructor blocks the host until the work of
-///           `stream` is complete, because the deleter takes no stream. A default stream is that of
-///           the device of the tensor.
-/// Cost      None besides the wait.
+/// Streams   The owner of the tensor must have ordered `stream` after its own work. The destructor
+///           blocks the host until the work of `stream` is complete.
 template <class Platform>
 class dlpack {
 public:
     using platform = Platform;
     using stream   = typename Platform::stream;
 
-    /// Takes ownership of `tensor`, for use on the stream `s`: the destructor waits for the work of
-    /// `s` and then calls the deleter of the tensor. If this throws, the caller keeps the tensor.
+    /// Takes ownership of `tensor`, unless the constructor throws. The destructor waits for the
+    /// work of `s` and calls the tensor's deleter.
     template <detail::dlpack_managed Managed>
     explicit dlpack(Managed* tensor, stream s = {})
         : stream_{s}, held_{detail::hold_stream<Platform>(s)} {
@@ -156,8 +146,8 @@ public:
     }
     ~dlpack() { give_back(); }
 
-    /// Returns the elements. Throws `dlpack_error` if the tensor has another element type, gaps
-    /// between its elements, too little alignment, or is read-only and `Element` is not const.
+    /// Returns the elements. Throws `dlpack_error` for another element type, gaps, too little
+    /// alignment, or a read-only tensor without `const`.
     template <detail::dlpack_element Element>
     [[nodiscard]] std::span<Element> as() const {
         constexpr detail::dlpack_type wanted = detail::dlpack_type_of<Element>;
@@ -185,8 +175,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the number of elements in each dimension.
     [[nodiscard]] std::span<std::int64_t const> shape() const noexcept { return shape_; }
-    /// Returns the strides: for each dimension, the distance between neighbours in elements. Empty
-    /// if the owner of the tensor gave none: the elements then lie row by row without gaps.
+    /// Returns the stride of each dimension in elements. Empty if the tensor has none: the elements
+    /// lie row by row without gaps.
     [[nodiscard]] std::span<std::int64_t const> strides() const noexcept { return strides_; }
     /// Returns true if the elements lie row by row without gaps, so that they form one array.
     [[nodiscard]] bool contiguous() const noexcept {
@@ -208,7 +198,7 @@ public:
     /// Returns the stream for which the destructor waits.
     [[nodiscard]] stream get_stream() const noexcept { return stream_; }
     /// Makes `s` the stream for which the destructor waits. The caller must have ordered `s` after
-    /// the work that uses the tensor. It can be a stream of another device, with peer access.
+    /// the work that uses the tensor.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = detail::hold_stream<Platform>(s);
@@ -251,18 +241,16 @@ private:
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
     }
-    /// Returns true if the tensor has device memory and the stream belongs to another device, so
-    /// that its kernels may not be able to access the memory. Returns false if the stream is being
-    /// captured.
+    /// Returns true if the tensor has memory of another device than the stream's. Returns false
+    /// during a capture of the stream.
     [[nodiscard]] bool far_from_stream() const {
         if (kind_ != memory_kind::device || Platform::capturing(stream_)) { return false; }
         auto const                            there = device_of_streams();
         typename Platform::device_guard const on{there};
         return !(Platform::device_of(stream_) == there);
     }
-    /// Returns the device that must be current in calls with the stream, because the handle of a
-    /// default stream means that of the current device: the device of the tensor's memory, or, for
-    /// memory of the host, the device that is current already.
+    /// Returns the device that must be current in calls with the stream: that of the tensor, or for
+    /// host memory the present one.
     [[nodiscard]] typename Platform::device device_of_streams() const {
         if constexpr (std::constructible_from<typename Platform::device, int>) {
             bool const there = kind_ == memory_kind::device || kind_ == memory_kind::managed;

@@ -13,7 +13,7 @@
 namespace vram {
 
 /// Thrown for a tensor that cannot be used as requested: of another DLPack version, device, element
-/// type or alignment, with gaps between its elements, an impossible shape, or read-only.
+/// type, alignment or shape, with gaps, or read-only.
 ///
 ///     try {
 ///         dlpack const input{tensor, stream};

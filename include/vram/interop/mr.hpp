@@ -39,8 +39,8 @@ template <class R>
 concept foreign_resource = ::cuda::mr::async_resource<R>;
 #endif
 
-/// The `property_set` of vram for a resource `R` of CCCL or RMM: `device_accessible` and
-/// `host_accessible`, each if `::cuda::has_property` states the property of that name for `R`.
+/// The properties of a resource `R` of CCCL or RMM for vram, by `::cuda::has_property`:
+/// `device_accessible`, `host_accessible`, both or neither.
 template <class R>
 using properties_of =
     std::conditional_t<::cuda::has_property<R, ::cuda::mr::device_accessible>,
@@ -86,8 +86,8 @@ using ordered_properties =
                        std::conditional_t<has_property<R, host_accessible>,
                                           property_set<host_accessible>, property_set<>>>;
 
-/// Returns true if CCCL's error means a shortage of memory. The error has a status; before CCCL 3.1
-/// it has only a text.
+/// Returns true if CCCL's error means a shortage of memory. Before CCCL 3.1, the error has only a
+/// text.
 template <class Error>
 [[nodiscard]] bool about_memory(Error const& e) noexcept {
     if constexpr (requires(Error const& of) { of.status(); }) {
@@ -110,8 +110,7 @@ struct copied_by_cccl {
 #endif
 
 /// The type of a handle for CCCL. CCCL 3.2 and 3.3 take the addresses of `allocate_sync` and
-/// `deallocate_sync`, so for these versions the two functions have no parameter for the line of the
-/// call. For other versions of CCCL, the type is `Handle` itself.
+/// `deallocate_sync`, which here have no parameter for the line of the call.
 #if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
 template <class Handle>
 class addressable : public Handle {
@@ -132,9 +131,8 @@ template <class Handle>
 using addressable = Handle;
 #endif
 
-/// Base class of `Lent`, the type that `as_mr` returns (CRTP). Converts a temporary `Lent` to
-/// CCCL's `resource_ref`s, for a call such as `f(as_mr(stack))`, because CCCL's own conversions
-/// accept only lvalues.
+/// Converts a temporary `Lent`, the type that `as_mr` returns, to CCCL's `resource_ref`s, because
+/// CCCL's own conversions accept only lvalues. Base class of `Lent` (CRTP).
 template <class Lent, class R>
 class lent_as_temporary {
 public:
@@ -180,15 +178,12 @@ void get_property(R const&, P) = delete;
 ///
 /// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, a resource of
 /// RMM, or the reference of a pool such as `::cuda::device_memory_pool`, which must outlive this
-/// object: `mr{pool}`. It receives no requests of zero bytes. This class has the stream-ordered
-/// functions and the properties that `Resource` has.
+/// object.
 ///
-/// Failure   Throws `out_of_memory` if `Resource` has no memory: for its `std::bad_alloc` (RMM's
-///           own is one) and for a `::cuda::cuda_error` about memory. Also throws it if `Resource`
-///           does not respect the requested alignment (RMM's pools do not above 256 bytes).
+/// Failure   Throws `out_of_memory` if `Resource` has no memory, or does not respect the requested
+///           alignment.
 /// Threads   The rules are those of `Resource`.
 /// Streams   The rules are those of `Resource`.
-/// Cost      A test of the alignment of each allocated address.
 template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 class mr {
@@ -197,9 +192,8 @@ public:
     using stream     = cuda_stream_view;
     using properties = detail::properties_of<Resource>;
 
-    /// Stores `resource`, a resource or handle of CCCL or RMM. A template, because CCCL's
-    /// references can be made from any resource, also from an `mr`: with a parameter of the type
-    /// `Resource`, a copy of an `mr` would be ambiguous.
+    /// Stores `resource`, a resource or handle of CCCL or RMM. A template, because a parameter
+    /// `Resource` would make copies of an `mr` ambiguous.
     template <class From>
         requires(!std::same_as<std::remove_cvref_t<From>, mr>) &&
                 std::convertible_to<From, Resource>
@@ -241,8 +235,8 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // Call the functions of the CCCL resource. CCCL 3.1 has renamed them, so there is one version
-    // for the new names and one for the old names, such as `allocate_async`.
+    // CCCL 3.1 has renamed the functions of a resource. The old names are in the second version,
+    // such as `allocate_async`.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);
@@ -299,14 +293,13 @@ template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 mr(Resource) -> mr<Resource>;
 
-/// `mr{x}` borrows `x` if `x` is a pool of CCCL that cannot be copied, such as a
-/// `::cuda::device_memory_pool`: it stores the pool's type of reference.
+/// `mr{pool}` borrows a pool of CCCL that cannot be copied, by the pool's type of reference.
 template <class Pool>
     requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
 mr(Pool&) -> mr<typename Pool::reference_type>;
 
 /// A copyable view of a stack (a resource of vram with its upstreams) for CCCL and RMM, which
-/// refuse move-only resources.
+/// refuse move-only resources. The stack must outlive the view.
 ///
 ///     f(as_mr(stack));              // f takes a ::cuda::mr::resource_ref
 ///     auto lent = as_mr(stack);     // must outlive a reference that is made from it
@@ -314,9 +307,8 @@ mr(Pool&) -> mr<typename Pool::reference_type>;
 ///
 ///     auto x = ::cuda::make_buffer<float>(stream, as_mr(stack), n, ::cuda::no_init);
 ///
-/// The view is two words, and the stack must outlive it. Objects of `shared`, `any_resource` and
-/// `resource_ref` that are not temporary can be passed without a view, except to CCCL 3.2 and 3.3.
-/// Before CCCL 3.1 its stream-ordered reference is `::cuda::mr::async_resource_ref`.
+/// Objects of `shared`, `any_resource` and `resource_ref` that are not temporary need no view,
+/// except for CCCL 3.2 and 3.3.
 template <resource R>
 class mr_view : public detail::addressable<resource_ref_of<R>>,
                 public detail::default_queries_of<detail::ordered_properties<R>>,
@@ -327,8 +319,8 @@ public:
         : detail::addressable<resource_ref_of<R>>{resource_ref_of<R>{stack}} {}
 };
 
-/// A handle of vram with the type `default_queries`, with which CCCL's `make_buffer` finds the
-/// properties of the memory. It keeps the stack of a `shared` or `any_resource` alive.
+/// A handle of vram with the type `default_queries`, by which CCCL's `make_buffer` finds the
+/// properties of the memory. Keeps the stack of a `shared` or `any_resource` alive.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     f(as_mr(memory)); // f takes a ::cuda::mr::resource_ref
@@ -350,8 +342,8 @@ template <resource R>
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
 }
-/// Makes a resource for CCCL and RMM from a copyable handle. If the handle is a `shared` or an
-/// `any_resource`, the result and its copies keep the stack alive.
+/// Makes a resource for CCCL and RMM from a copyable handle. A `shared` or `any_resource` is
+/// copied, and keeps the stack alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] mr_handle<Handle> as_mr(Handle handle) noexcept {

@@ -18,49 +18,36 @@ namespace vram {
 struct nvtx_counters_options {
     /// A prefix of all names, to tell several stacks apart: "GPU 1 " gives "GPU 1 pool".
     std::string name;
-    /// The tool, such as Nsight Systems, gets new values when the live or the reserved bytes have
-    /// changed by at least this number of bytes. Until then, the values that the tool shows are
-    /// wrong by less than that. A peak is exact when the tool gets it.
+    /// The least change of the live or the reserved bytes after which the tool, such as Nsight
+    /// Systems, gets new values.
     std::size_t step = 0;
     /// If true, the tool gets counters for each tag too, besides those for each resource.
     bool tags = true;
 };
 
 /// An observer that gives a tool of NVTX, such as Nsight Systems, counters of live, reserved and
-/// peak bytes: for each resource above it in the stack, and for each tag (see `tagged`) of the
-/// memory of that resource.
+/// peak bytes: for each resource above it in the stack, and for each tag (see `tagged`).
 ///
 ///     pool<observed<stream_ordered<cuda_resource>, nvtx_counters>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(nvtx_counters{}) |
 ///               with::pool;
 ///
-/// The rows are in the domain "vram". A group "pool" has the counters of the pool, a group
-/// "pool: train/optimizer" those of a tag: live bytes, their peak, and as reserved bytes the chunks
-/// that the pool added for requests with that tag. Resources with one name are counted together. If
-/// a pool gets its chunks from another observed pool, each has its own group, and the live blocks
-/// of the lower one are the chunks of the upper one. Marks of the program, refusals, retries and
-/// waits for freed memory are NVTX marks.
+/// In the domain "vram", a group "pool" has the counters of the pool, a group "pool:
+/// train/optimizer" those of a tag. Resources with one name are counted together. Marks of the
+/// program, refusals, retries and waits for freed memory are NVTX marks.
 ///
-/// Nsight Systems records these counters from 2025.3 on, and draws them from 2026.3 on. Nothing is
-/// linked: NVTX consists of headers (CUDA 13.0 or later), and loads a tool only if the tool started
-/// the program. If there is none when the first chunk is added, nothing is ever counted.
+/// Nsight Systems records these counters from 2025.3 on, and draws them from 2026.3 on. Needs the
+/// NVTX headers (CUDA 13.0 or later), and nothing is linked. If there is no tool when the first
+/// chunk is added, nothing is ever counted.
 ///
 /// Failure   `observe` never throws. Blocks for which there is no host memory are not counted.
-/// Threads   Any thread may call any function at any time. Copies count together. One thread at a
-///           time calls the tool for a group of counters. If other threads change the values then,
-///           it calls for them too: several changes become one sample, and the last sample has the
-///           last values.
-/// Cost      Without a tool one load for each event, three for an allocation. With a tool about
-///           50 ns for an allocation and its free, and the time of the tool for each sample, or
-///           twice that within a tag; the option `step` reduces the number of samples. While other
-///           threads change the values again and again, the thread that calls the tool waits
-///           between samples, about 10 us in all. Up to 32 threads count on cache lines of their
-///           own; more share them. Host memory: 80 bytes for a live block, 2 KiB for each tag, and
-///           up to 200 KiB for each resource.
+/// Threads   Any thread may call any function. Several changes may become one sample.
+/// Cost      Without a tool one to three loads for each event. With a tool about 50 ns for an
+///           allocation and its free, and the time of the tool for each sample (see `step`).
 class nvtx_counters {
 public:
-    /// Creates an observer. The counters of a resource are registered with the tool, such as Nsight
-    /// Systems, when the resource adds its first chunk (memory from its upstream).
+    /// Creates an observer. The counters of a resource are registered with the tool when the
+    /// resource adds its first chunk.
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
               std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}
@@ -81,8 +68,8 @@ public:
         books_->follow(e);
     }
 
-    /// Returns true if an event of this kind is ignored. Until a tool has accepted counters, each
-    /// kind except `chunk_added` is ignored, and then none.
+    /// Returns true if an event of this kind is ignored: each kind except `chunk_added`, until a
+    /// tool has accepted counters.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept {
         return kind != memory_event_kind::chunk_added && !books_->attached();
     }

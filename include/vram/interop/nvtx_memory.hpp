@@ -18,26 +18,17 @@ namespace vram {
 ///     // compute-sanitizer ./program                   reads and writes outside of blocks
 ///     // compute-sanitizer --tool initcheck ./program  reads of memory that was never written
 ///
-/// Each chunk is a heap of the memory part of NVTX, and each block a region with the requested
-/// size. The region ends at the call of the free, also of a free in stream order: if a kernel that
-/// was launched before may still run then, use `--force-blocking-launches`. A new block is
-/// uninitialised for the sanitizer, also in reused memory. Memory that is freed in a stream
-/// capture, and memory of a `monotonic` that a capture allocated, stays a region for the graph,
-/// until it is allocated outside of captures or its chunk ends outside of captures. If several
-/// resources notify the observer, the blocks of the uppermost are the regions. A region has the tag
-/// of the allocating thread as its name. The blocks that are live when their resource ends are not
-/// reported by the sanitizer: see `tracking`.
-///
-/// The observer knows the chunks that were added since it was given to the stack. A chunk that the
-/// tool refuses, as it may do for memory of the host or virtual memory, is checked as a whole. A
-/// chunk of virtual memory that grew has several heaps, and a block across their border one region
-/// in each. NVTX consists of headers (CUDA 13.0 or later); nothing is linked.
+/// For the sanitizer, a block ends at the call of its free: if a kernel that was launched before
+/// may still run then, use `--force-blocking-launches`. A new block is uninitialised, also in
+/// reused memory. Memory that a captured graph may use stays accessible. A chunk that the tool
+/// refuses is checked as a whole. Needs the NVTX headers (CUDA 13.0 or later), and nothing is
+/// linked.
 ///
 /// Failure   `observe` never throws. Without host memory for a block, its chunk is checked as a
 ///           whole.
-/// Threads   Any thread may call any function at any time. Copies share the regions.
-/// Cost      Without a tool one load for each event, three for an allocation. With a tool a lock, a
-///           search among all blocks, and a call of the tool.
+/// Threads   Any thread may call any function. Copies share the regions.
+/// Cost      Without a tool one to three loads for each event. With a tool a lock, a search among
+///           all blocks, and a call of the tool.
 class nvtx_memory {
 public:
     /// Creates an observer. Chunks (memory from an upstream) that are added later are registered
@@ -66,15 +57,12 @@ public:
                kind != memory_event_kind::pages_mapped;
     }
 
-    /// Called by the layer `observed` before `forget_captures` of the upstream. Removes from the
-    /// tool the chunks that stayed registered after a stream capture removed them, because the
-    /// captured graph may use the memory. Also removes such chunks of other stacks with this
-    /// observer.
+    /// Removes from the tool the chunks kept for captured graphs, of all stacks with this observer.
+    /// Called before `forget_captures` of the upstream.
     void forget_captures() noexcept { books_->forget_captures(); }
 
-    /// Returns true if an NVTX tool, such as compute-sanitizer, checks the accesses to at least one
-    /// chunk of the observed resources. Returns false if there is no tool, and before a resource
-    /// adds its first chunk.
+    /// Returns true if an NVTX tool, such as compute-sanitizer, checks accesses to at least one
+    /// chunk of the observed resources.
     [[nodiscard]] bool attached() const noexcept { return books_->active(); }
 
 private:

@@ -13,21 +13,18 @@
 namespace vram {
 
 /// A `tagged` scope that a tool of NVTX, such as Nsight Systems, shows as a range of the thread,
-/// with the name of the tag. `nvtx_counters` adds counters of the memory that has the tag.
+/// with the name of the tag. The range has the time on the host: work that the scope launches may
+/// run later.
 ///
 ///     nvtx_tagged const scope{"optimizer"};
 ///     state = memory.allocate(stream, bytes); // owner: "optimizer"
 ///
-/// The range begins and ends with the scope on the host: work that the scope launches may run
-/// later.
-///
-/// Failure   Never throws.
 /// Threads   As `tagged`: a scope is an automatic variable of one thread.
 /// Cost      Without a tool that of `tagged`, and one load. With a tool also two calls of the tool.
 class [[maybe_unused]] nvtx_tagged {
 public:
-    /// Begins a scope with a tag, as `tagged` does with these arguments (a name, a string or a
-    /// tag), and an NVTX range with the name of that tag. The destructor ends both.
+    /// Begins a scope with a tag, from the arguments of `tagged`, and an NVTX range of that name.
+    /// The destructor ends both.
     template <class... Name>
         requires std::is_constructible_v<tagged, Name...>
     [[nodiscard]] explicit nvtx_tagged(Name&&... name) noexcept

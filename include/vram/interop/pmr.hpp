@@ -48,8 +48,7 @@ struct check_host_access {
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.
-/// Streams   None. A container frees its memory without a stream, so no stream may still use it.
-/// Cost      A virtual call besides that of the resource.
+/// Streams   A container frees its memory without a stream, so no stream may still use it.
 template <class R>
     requires synchronous_resource<std::remove_reference_t<R>> &&
              has_property<std::remove_reference_t<R>, host_accessible>
@@ -91,21 +90,19 @@ template <class R>
              (!has_property<std::remove_cvref_t<R>, host_accessible>)
 pmr(R&&) -> pmr<typename detail::check_host_access<std::remove_cvref_t<R>>::type>;
 
-/// A `std::pmr::memory_resource` as an upstream of vram's layers and pools.
+/// A `std::pmr::memory_resource` as an upstream of vram's layers and pools. The memory resource
+/// must outlive this object.
 ///
 ///     std::pmr::monotonic_buffer_resource frame;
 ///     limiting                            budget{pmr_source{frame}, 1_MiB};
 ///
-/// The memory resource must outlive this object. `Platform` and `Properties` describe its memory:
-/// a memory resource over pinned memory is a `pmr_source<cuda_platform, property_set<
-/// device_accessible, host_accessible>>`.
+/// Over pinned memory, `Platform` is `cuda_platform`, and `Properties` is
+/// `property_set<device_accessible, host_accessible>`.
 ///
-/// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`. Other
-///           exceptions pass through. `deallocate_sync` reports exceptions of the memory resource
-///           to the error sink.
+/// Failure   Throws `out_of_memory` if the memory resource throws `std::bad_alloc`.
+///           `deallocate_sync` reports exceptions to the error sink.
 /// Threads   The rules are those of the memory resource: most are for one thread at a time.
 /// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
-/// Cost      A virtual call.
 template <class Platform = host_platform, class Properties = property_set<host_accessible>>
 class pmr_source : public detail::synchronous_only<pmr_source<Platform, Properties>> {
 public:

@@ -18,9 +18,8 @@
 
 namespace vram {
 
-/// The exception for a refused allocation that RMM and libraries over it expect, with the numbers
-/// of vram's `out_of_memory`. RMM's failure callbacks catch its base class. `what()` ends with the
-/// sentences of `explain`.
+/// The exception for a refused allocation that RMM expects, with the numbers of vram's
+/// `out_of_memory`. RMM's failure callbacks catch its base class.
 ///
 ///     catch (rmm_out_of_memory const& e) { reduce_batch(e.numbers().asked); }
 class rmm_out_of_memory : public ::rmm::out_of_memory {
@@ -35,8 +34,7 @@ private:
     shortage numbers_;
 };
 
-/// A stack (a resource of vram with its upstreams) as a resource of RMM. It can be copied, and is
-/// made by `as_rmm`.
+/// A stack (a resource of vram with its upstreams) as a copyable resource of RMM, made by `as_rmm`.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     rmm::mr::set_current_device_resource(as_rmm(memory)); // for each container without its own
@@ -48,7 +46,6 @@ private:
 /// Failure   Throws `rmm_out_of_memory`, an `rmm::out_of_memory`, if the stack has no memory.
 /// Threads   The rules are those of the stack.
 /// Streams   The rules are those of the stack.
-/// Cost      None besides that of the handle.
 template <resource Handle>
     requires std::copyable<Handle> && has_property<Handle, device_accessible>
 class rmm_resource : public detail::default_queries_of<detail::ordered_properties<Handle>> {
@@ -101,8 +98,8 @@ template <resource R>
 [[nodiscard]] rmm_resource<resource_ref_of<R>> as_rmm(R& stack) noexcept {
     return rmm_resource<resource_ref_of<R>>{resource_ref_of<R>{stack}};
 }
-/// Makes a resource for RMM from a copyable handle. If the handle is a `shared` or an
-/// `any_resource`, the result and its copies keep the stack alive.
+/// Makes a resource for RMM from a copyable handle. A `shared` or `any_resource` is copied, and
+/// keeps the stack alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] rmm_resource<Handle> as_rmm(Handle handle) noexcept {

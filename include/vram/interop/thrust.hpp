@@ -22,15 +22,15 @@
 namespace vram {
 
 namespace detail {
-/// A stream-ordered resource with host-accessible memory that cannot be copied, such as a pool. A
-/// `thrust_host_allocator` borrows it: the resource must outlive the allocator.
+/// A stream-ordered resource with host-accessible memory that cannot be copied. A
+/// `thrust_host_allocator` borrows the resource, which must outlive the allocator.
 template <class R>
 concept lent_host_stack = requires { typename R::platform; } &&
                           resource_for<R, cuda_platform, host_accessible> && !std::copyable<R>;
 } // namespace detail
 
-/// An allocator for a vector that kernels and the host access, of managed or pinned memory. It has
-/// the rules of `thrust_allocator`.
+/// An allocator of managed or pinned memory for a vector that kernels and the host access, with the
+/// rules of `thrust_allocator`.
 ///
 ///     pool<stream_ordered<managed_resource>> memory;
 ///     thrust::device_vector<int, thrust_universal_allocator<int>> v(n, {memory, stream});
@@ -40,20 +40,15 @@ concept lent_host_stack = requires { typename R::platform; } &&
 template <class Element>
 using thrust_universal_allocator = thrust_allocator<Element, true>;
 
-/// An allocator for `thrust::host_vector`, of pinned memory: copies from and to it run at full
-/// speed.
+/// An allocator of pinned memory for `thrust::host_vector`: copies from and to it run at full
+/// speed. Keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
 ///
 ///     shared pinned{pool{pinned_resource{}}};
 ///     thrust::host_vector<int, thrust_host_allocator<int>> staged(n, {pinned});
 ///
-/// The allocator keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an
-/// lvalue.
-///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
-///           overflow `std::size_t`.
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.
-/// Streams   None. The vector frees its memory without a stream, so no copy may still use it.
-/// Cost      One call through a pointer besides that of the resource.
+/// Streams   The vector frees its memory without a stream, so no copy may still use it.
 template <class Element>
 class thrust_host_allocator {
 public:

@@ -26,9 +26,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. The member `platform` is
-/// tested first: for Thrust's own types, the test if the type is copyable would lead to this
-/// concept again.
+/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. Without the first test,
+/// Thrust's own types would lead here again.
 template <class R, bool Universal>
 concept lent_stack =
     requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
@@ -61,8 +60,8 @@ struct thrust_types<Element, true> {
 #define VRAM_THRUST_CALL
 #endif
 
-/// Execution policy with which Thrust fills, copies and destroys the elements of a vector: on the
-/// stream of the allocator. The host waits at the end, as after each of Thrust's algorithms.
+/// Execution policy that fills, copies and destroys a vector's elements on the stream of the
+/// allocator. The host waits at the end.
 struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system> {
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
@@ -70,8 +69,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     /// Makes an execution policy for the default stream from Thrust's device tag.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
-    // Thrust calls this to select the policy for a copy to a new vector: that of the new vector,
-    // with its stream. Without this function Thrust would select the default stream.
+    // Selects the policy of the new vector, with its stream, for a copy. Otherwise Thrust would
+    // select the default stream.
     friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
                                                          thrust_system& to) {
         return to;
@@ -84,22 +83,16 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 ///     thrust::device_vector<float, thrust_allocator<float>> v(n, {memory, stream});
 ///     thrust::sort(thrust::cuda::par(alloc).on(stream), v.begin(), v.end());   // its scratch, too
 ///
-/// The allocator keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an
-/// lvalue. Without a resource it borrows the current one of the current device. With `Universal`,
-/// the memory is one that the host accesses as well (`thrust_universal_allocator`).
+/// Keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue or, by
+/// default, the current one of the current device. With `Universal`, the host accesses the memory
+/// as well (`thrust_universal_allocator`).
 ///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also if the bytes of a count
-///           overflow `std::size_t`.
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.
-/// Streams   The allocator allocates and frees on `stream`. A `cuda_stream` may be destroyed before
-///           the container: its handle stays valid as long as a copy of the allocator exists. A raw
-///           `cudaStream_t` must outlive the container. A vector constructs, fills and copies
-///           its new elements on `stream`, and the host waits for them. Thrust runs all other
-///           operations on the default stream: algorithms without a policy, access by `v[i]`, and
-///           `assign` or `=` to existing elements. Synchronize `stream` before these, or pass
-///           `alloc.system()` to the algorithm.
-/// Cost      One call through a pointer besides that of the resource. A copy is one atomic
-///           operation. A move is a copy: an allocator that was moved from keeps its resource.
+/// Streams   Allocates, frees and constructs on `stream`. Thrust uses the default stream for other
+///           operations, such as `v[i]` and algorithms without a policy: synchronize `stream`
+///           before these. A raw `cudaStream_t` must outlive the container.
+/// Cost      One call through a pointer besides that of the resource.
 template <class Element, bool Universal = false>
 class thrust_allocator {
     using types = detail::thrust_types<Element, Universal>;
@@ -151,8 +144,8 @@ public:
     template <class Other>
     thrust_allocator(thrust_allocator<Other, Universal> const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
-    // No move constructor: a container that was moved from continues to use its allocator. The copy
-    // functions are written out, because nvcc compiles defaulted ones for the device as well.
+    // No move constructor: a moved-from container still uses its allocator. Not defaulted, because
+    // nvcc compiles defaulted ones for the device as well.
     thrust_allocator(thrust_allocator const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
     thrust_allocator& operator=(thrust_allocator const& other) noexcept {

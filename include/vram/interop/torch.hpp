@@ -29,7 +29,8 @@
 
 namespace vram {
 
-/// A stack for each device, with the functions of an allocator of PyTorch.
+/// A stack for each device, made at the first request, with the functions of an allocator of
+/// PyTorch.
 ///
 ///     static auto& memory = *new torch_allocator{
 ///         [](cuda_device d) { return pool{stream_ordered{cuda_resource{d}}}; }};
@@ -41,20 +42,17 @@ namespace vram {
 ///     }
 ///     extern "C" void my_record_stream(void* p, cudaStream_t s) { memory.record_stream(p, s); }
 ///
-/// The stack of a device is made at its first request. PyTorch frees tensors until the process has
-/// ended, so the object must never be destroyed: hold it by a reference to a `new` one.
+/// PyTorch frees tensors until the process has ended, so the object must never be destroyed: hold
+/// it by a reference to a `new` one.
 ///
 /// Failure   `allocate` throws the exceptions of the stack. `deallocate` reports errors to the
 ///           error sink.
 /// Threads   Any thread may call, if any thread may call the stack.
-/// Streams   A block is allocated and freed on the stream that PyTorch passes. If other streams use
-///           it as well, `record_stream` announces each of them. The free then takes effect after
-///           the work of all these streams, and delays none of them. If one of them is being
-///           captured, the graph may use the block in each launch: the block stays with the graph
-///           until `forget_captures`. If all of them are in the same capture, the capture can
-///           allocate it again.
-/// Cost      Two changes of the current device, besides the cost of the stack. The free of a block
-///           with recorded streams adds an event for each stream.
+/// Streams   A free takes effect after the work of all streams announced by `record_stream`, and
+///           delays none of them. A block that a captured graph may use is kept until
+///           `forget_captures`.
+/// Cost      Two changes of the current device, and for the free of a block with recorded streams
+///           an event for each stream.
 template <resource R>
 class torch_allocator {
 public:
@@ -72,8 +70,8 @@ public:
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices of all stacks, and for those of the streams of blocks kept for graphs.
-    /// Then frees these blocks, and destroys the stacks.
+    /// Waits for the devices of all stacks and of the streams of blocks kept for graphs. Then frees
+    /// these blocks, and destroys the stacks.
     ~torch_allocator() {
         try {
             for (device const d : devices()) { synchronize(d); }
@@ -108,9 +106,8 @@ public:
             keep(here, kept);
         } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
     }
-    /// Announces that `s` uses the block at `p`: its free takes effect after the work that is
-    /// enqueued on `s` before the free. The handle of a default stream means that of the device
-    /// that is current now.
+    /// Announces that `s` uses the block at `p`: a free takes effect after that use. A default
+    /// stream is the current device's.
     void record_stream(void const* p, stream s) {
         if (p == nullptr) { return; }
         user const            by{s, platform::current_device()};
@@ -133,9 +130,8 @@ public:
         for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
     }
-    /// Frees the blocks that PyTorch freed during graph captures. The caller launches none of these
-    /// graphs again. The host first waits for the devices of all stacks, and for those of the
-    /// streams of the blocks, as the last launch may still be running.
+    /// Frees the blocks kept for captured graphs, none of which may be launched again. First waits
+    /// for the devices of all stacks and blocks.
     void forget_captures() {
         for (device const d : devices()) { detail::await_device<platform>(d); }
         for_each_part([](part& here) {
@@ -152,8 +148,8 @@ private:
 
         friend bool operator==(user const&, user const&) = default;
     };
-    /// A block that is freed after the work of the stream `on`, on which it was allocated, and of
-    /// the streams `others`, which `record_stream` announced for it.
+    /// A block that is freed after the work of its own stream `on`, and of the `others`, which
+    /// `record_stream` announced.
     struct late_free {
         void*             p     = nullptr;
         std::size_t       bytes = 0;
@@ -244,8 +240,8 @@ private:
         return users;
     }
 
-    /// Frees the block of `late` after the work of its streams; if one capture has them all, in the
-    /// capture. Returns false, without a free, if a graph may use the block.
+    /// Frees the block of `late` after the work of its streams. Returns false, without a free, if a
+    /// graph may use the block.
     [[nodiscard]] static bool free_now(part& here, late_free const& late) {
         try {
             if (captured(late)) { return free_in_capture(here, late); }
@@ -279,9 +275,8 @@ private:
             return false;
         }
     }
-    /// Makes the stream `after` wait for the present work of the stream `before.on`. If `before.on`
-    /// is being captured, and `in_capture` is false because `after` is not, returns false without a
-    /// wait: by waiting for an event of the capture, `after` would become a part of it.
+    /// Makes `after` wait for the work of `before.on`. Returns false if only `before.on` is being
+    /// captured: a wait would capture `after` too.
     [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
         typename platform::device_guard const on{before.where};
         // An event must belong to the device of the stream on which it is recorded, `before.on`.

@@ -15,18 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// The live blocks of a resource, as its events tell of them. Areas of 64 KiB of the addresses are
-/// divided among 64 shards, each of which has a list of the blocks that begin in each of its areas.
-/// `change(owner, bytes)` is called for each change of the live bytes of an owner, without a lock.
-///
-/// A free may be refused afterwards. The block then is live again. If the free had the size of the
-/// block, it counts as accepted after 32 further frees of blocks of the shard.
-///
-/// Failure   If there is no host memory for a record, the block is not counted.
-/// Threads   Any thread may call any function.
-/// Cost      A lock, and one step in a hash table; two for a new block. `end` visits the areas in
-///           its range, if there are fewer than 1024, and otherwise all areas, and then the blocks
-///           in these areas.
+/// The live blocks of a resource, as its events tell of them. Calls `change(owner, bytes)`, without
+/// a lock, for each change of the live bytes of an owner. A refused free makes the block live
+/// again. Without host memory for a record, the block is not counted. Any thread may call any
+/// function.
 template <class Owner>
 class counted_blocks {
 public:
@@ -40,9 +32,8 @@ public:
         }
     }
 
-    /// Counts the block at `p` as a live block of `owner`: calls `change(owner, bytes)`, without a
-    /// lock. A record of an earlier block at `p` is replaced: if that block was live, its bytes are
-    /// first subtracted from its owner by another call of `change`.
+    /// Counts the block at `p` as live and calls `change(owner, bytes)`, without a lock. First
+    /// subtracts an earlier live block at `p`.
     template <class Change>
     void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
         std::int64_t before = 0;
@@ -91,8 +82,8 @@ public:
         }
         if (freed != 0) { change(whose, -freed); }
     }
-    /// Takes back one free of the block at `p`, because the resource refused that free. If no other
-    /// free is left, the block counts as live again: calls `change(owner, bytes)` without a lock.
+    /// Takes back a refused free of the block at `p`. If no other free is left, the block counts as
+    /// live again.
     template <class Change>
     void refuse(void* p, Change const& change) noexcept {
         std::int64_t back  = 0;
@@ -136,16 +127,16 @@ private:
     struct node {
         std::int64_t bytes = 0;
         Owner*       owner = nullptr;
-        /// Number of frees of the block that the resource has not refused: 0 if the block is live.
-        /// A second free is invalid: an event `free_refused` will follow.
+        /// Number of frees that the resource has not refused. 0 for a live block; above 1, an event
+        /// `free_refused` will follow.
         unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
         /// Next block in the list of the area (64 KiB of addresses); in an unused node, the next
         /// one.
         node* next = nullptr;
-        /// The address of the pointer to this node, through which `unlink` removes the node from
-        /// the list of its area: that of `area::first`, or of `next` in the node before.
+        /// The address of the pointer to this node: that of `area::first`, or of `next` in the node
+        /// before.
         node** from = nullptr;
 
         void unlink() const noexcept {
@@ -172,13 +163,12 @@ private:
         address_map<node> blocks;
         address_map<area> areas;
         node*             unused = nullptr;
-        /// The 32 blocks of this shard that were freed last, in a ring. While a block is in the
-        /// ring, its record is kept, because the resource may still refuse the free. Frees that
-        /// passed a wrong size are not in the ring. Null: no block.
+        /// The last 32 freed blocks of this shard, in a ring. Their records are kept, because the
+        /// resource may still refuse the frees.
         node* recent[32] = {};
 
-        /// Returns the record of the 64 KiB of addresses (`area`) that contain the address `at`.
-        /// Makes it if there is none; throws `std::bad_alloc` if there is no host memory for it.
+        /// Returns the area of 64 KiB that contains the address `at`, and adds it if necessary.
+        /// Throws `std::bad_alloc`.
         [[nodiscard]] area& area_of(std::uint64_t at) {
             std::uint64_t const number = number_of(at);
             area*               found  = areas.find(number);
@@ -189,8 +179,8 @@ private:
             }
             return *found;
         }
-        /// Adds the block `n` to the ring of the last 32 freed blocks, after a free that passed the
-        /// size of the block. Removes the record of the block that was freed 32 frees earlier.
+        /// Adds the freed block `n` to the ring of the last 32. Removes the record of the block
+        /// that leaves the ring.
         void note_free(node* n) noexcept {
             if (node* const old = recent[oldest]) {
                 blocks.erase(old->at);
@@ -218,9 +208,8 @@ private:
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         return shards_[shard_of_64(number_of(at))];
     }
-    /// Removes the records of the blocks of `s` that begin in the `bytes` bytes at `begin`. Calls
-    /// `change(owner, -size)` for each of them that is live. `for_areas(s, visit)` must call
-    /// `visit` for each area (64 KiB of addresses with blocks of `s`) that overlaps the range.
+    /// Removes the records of blocks of `s` that begin in the range, and calls `change` for live
+    /// ones. `for_areas` visits the areas.
     template <class Change, class ForAreas>
     static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
                           ForAreas const& for_areas) noexcept {

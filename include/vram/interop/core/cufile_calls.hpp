@@ -20,9 +20,6 @@ namespace detail {
 /// layout that the library documents. Tests can pass another table to `cufile`.
 ///
 ///     if (auto const* storage = cufile_calls::here()) { ... }
-///
-/// Threads   Any thread may call.
-/// Cost      The functions are looked up once in a process. The library stays loaded.
 struct cufile_calls {
     struct result { ///< status of the library and of the driver; 0 means success
         int library = 0;
@@ -51,8 +48,8 @@ struct cufile_calls {
         return found.read != nullptr ? &found : nullptr;
     }
 
-    /// Returns the functions of the library with this name. All are null if the library is missing
-    /// or lacks one of them, or if its driver does not start.
+    /// Returns the functions of the library with this name. All are null if one is missing, or if
+    /// the library's driver does not start.
     [[nodiscard]] static cufile_calls look_up(char const* library) noexcept {
         void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
         if (loaded == nullptr) { return {}; }

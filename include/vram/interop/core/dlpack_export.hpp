@@ -74,8 +74,8 @@ template <class Device>
     return shape;
 }
 
-/// Memory that was passed to another library as a DLPack tensor: `data` owns it, `managed`
-/// describes it. Destroyed if that library calls the deleter of `managed`.
+/// Memory passed to another library as a DLPack tensor: `data` owns it, `managed` describes it. The
+/// deleter of `managed` destroys this object.
 template <class Managed, class Data>
 struct dlpack_export {
     using resource = typename Data::resource_type;
@@ -119,8 +119,8 @@ struct dlpack_export {
         }
     }
 
-    /// Returns the DLPack device of the memory. If it is device or managed memory, the number is
-    /// that of the device of its resource, or else of its stream.
+    /// Returns the DLPack device of the memory. The number of device or managed memory is that of
+    /// the resource's or stream's device.
     static dlpack_device device_of(Data& of) {
         memory_kind kind = memory_kind::device;
         if constexpr (has_property<resource, host_accessible>) {

@@ -89,8 +89,8 @@ concept dlpack_with_version = dlpack_managed<Managed> && requires(Managed& m) {
     m.flags;
 };
 
-/// The code of an element type in DLPack; 255 if it has none. The types of CUDA are recognised by
-/// their names, without their headers.
+/// Returns the DLPack code of an element type, or 255 if it has none. Recognises CUDA's types by
+/// name, without their headers.
 template <class Element>
 [[nodiscard]] consteval std::uint8_t dlpack_code() {
     using plain = std::remove_cv_t<Element>;

@@ -15,21 +15,9 @@ namespace vram {
 namespace detail {
 
 /// Counts the live bytes of several threads, and their peak, without a counter that all threads
-/// write.
-///
-/// Each thread has a *room*: the number of bytes that the thread may add to the live bytes before
-/// the peak must rise. The sum of all rooms is the peak minus the live bytes. `sub(n)` adds `n` to
-/// the room of its thread. `add(n)` takes `n` bytes of room, first from its own thread, then from
-/// other threads. If all rooms together have fewer than `n` bytes, the peak rises by the rest.
-///
-/// The peak is never below the live bytes of any moment. Calls of several threads that overlap may
-/// take effect in any order; the peak is at most the one of the order with the highest peak.
-///
-/// Threads   Any thread may call any function. All operations are sequentially consistent.
-/// Cost      `add` and `sub`: an atomic operation on a cache line of the thread. `add` without
-///           enough room: one on the lines of other threads too, until there is enough, and if
-///           there is not, a mutex and five on each line. `now` reads the lines of all threads.
-///           2 KiB: from the 33rd thread on, threads share lines.
+/// write. Each thread has a *room*: the bytes that it may add before the peak must rise. The sum of
+/// all rooms is the peak minus the live bytes. The peak is never below the live bytes of any
+/// moment. Any thread may call any function.
 class live_bytes {
 public:
     struct values {
@@ -46,9 +34,8 @@ public:
     }
     void sub(std::int64_t n) noexcept { mine().room.fetch_add(n); }
 
-    /// Returns the current values. While other threads call `add` or `sub`, the live bytes may
-    /// include one of these changes and not an earlier one. They are never below 0 or above the
-    /// peak.
+    /// Returns the current values. During calls of other threads, live bytes may miss an earlier
+    /// change, but are never negative or above the peak.
     [[nodiscard, gnu::always_inline]] values now() const noexcept {
         std::int64_t const peak = peak_.load();
         std::int64_t       live = peak;
@@ -67,8 +54,8 @@ private:
         std::atomic<std::int64_t> room{0};
     };
 
-    /// Takes up to `most` bytes of `room` (bytes by which one thread may raise the live bytes).
-    /// Returns the number of bytes taken: 0 if there are none, or if the room is closed (negative).
+    /// Takes up to `most` bytes of `room`. Returns the number of bytes taken, 0 if the room is
+    /// empty or closed (negative).
     [[nodiscard, gnu::always_inline]] static std::int64_t take(std::atomic<std::int64_t>& room,
                                                                std::int64_t most) noexcept {
         std::int64_t now  = room.load(std::memory_order_relaxed);
@@ -83,14 +70,13 @@ private:
         shards_.for_each(shards_.used(), [&](shard& each) { lacking -= take(each.room, lacking); });
         if (lacking != 0) { raise(lacking); }
     }
-    /// Called if all threads together have too little room (bytes by which a thread may raise the
-    /// live bytes) for `lacking` more live bytes. Takes the room that they have by now, and raises
-    /// the peak by the rest. Closes all rooms first: otherwise a thread could free into a room that
-    /// this thread has visited and then allocate from one that it has not, and the peak would
-    /// become too high.
+    /// Takes the rooms of all threads (bytes that they may add) for `lacking` more live bytes, and
+    /// raises the peak by the rest.
     void raise(std::int64_t lacking) noexcept {
         std::lock_guard const held{mutex_};
         auto const            used = shards_.used();
+        // Closes all rooms: a thread could otherwise free into a visited room and allocate from
+        // another, and the peak would become too high.
         shards_.for_each(used, [&](shard& each) { each.room.fetch_sub(closed); });
         shards_.for_each(used, [&](shard& each) {
             std::int64_t const part = smaller_of(each.room.load() + closed, lacking);
@@ -101,10 +87,10 @@ private:
         shards_.for_each(used, [&](shard& each) { each.room.fetch_add(closed); });
     }
 
-    /// Returns the calling thread's shard (its share of the counters). The first use of a shard
-    /// takes the mutex, so that no further shard comes into use while `raise` has closed the rooms
-    /// of the others: its room would be missing from the sum.
+    /// Returns the calling thread's share of the counters.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
+        // The first use of a shard must not begin during `raise`, which would miss the room of the
+        // shard.
         return shards_.mine([this](shard&) { return std::unique_lock{mutex_}; });
     }
 

@@ -15,29 +15,14 @@
 namespace vram {
 namespace detail {
 
-/// Counts live, reserved and peak bytes of a resource or of a tag, and samples them: passes the
-/// values to a tool of NVTX, such as Nsight Systems.
-///
-/// One thread at a time samples. If a thread changes the values while another thread samples, it
-/// sets a mark and returns without a call of the tool. The sampling thread finds the mark, and
-/// samples again if the values have changed. So while no thread is in `change`, the tool has the
-/// current values, except for differences below `step`.
-///
-/// Threads that only find the mark do not write to memory that they share. So the sampling thread
-/// keeps the mark set for longer each time that it finds it: it waits before it samples again.
-///
-/// Failure   The constructor throws `std::bad_alloc`. Without a tool nothing is sampled.
-/// Threads   Any thread may call any function.
-/// Cost      `change`: three atomic operations, and one call of the tool. While another thread
-///           samples: one on a cache line of the calling thread, and one more if the mark is not
-///           set. A thread that finds the mark each time samples `most_rounds` times more, and
-///           waits about 10 us in all, before another thread may sample in its place. If `step`
-///           is not 0, `change` reads the lines of all threads.
+/// Counts live, reserved and peak bytes of a resource or a tag, and passes the values to a tool of
+/// NVTX, such as Nsight Systems. One thread at a time passes values; other threads mark that they
+/// have changed values, and that thread passes them. While no thread is in `change`, the tool has
+/// the current values, except for differences below `step`. Any thread may call any function.
 class alignas(64) nvtx_account {
 public:
-    /// Registers counters of live, reserved and peak bytes with the NVTX tool. If values differ by
-    /// less than `step` bytes from those that the tool has, `change` does not pass them to the
-    /// tool.
+    /// Registers the counters with the NVTX tool. `change` does not pass values that differ by less
+    /// than `step` bytes from those passed before.
     nvtx_account(std::string name, char const* description, std::int64_t step)
         : group_{nvtx_counter_group::add(std::move(name), description)},
           step_{step},
@@ -48,16 +33,14 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds `live` and `reserved` to the counters. Then passes the counters to the NVTX tool,
-    /// unless both differ by less than `step_` bytes from the values that the tool has. If another
-    /// thread is passing values, only marks this, and that thread compares the values again.
+    /// Adds `live` and `reserved` to the counters, and passes them to the NVTX tool unless they
+    /// differ little from those passed before.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
         if (live > 0) { live_.add(live); }
         if (live < 0) { live_.sub(-live); }
         if (reserved != 0) { reserved_.fetch_add(reserved); }
-        // If another thread is passing values to the tool, marks that they have changed. That
-        // thread then reads them again, with the change made above: all operations on `state_` and
-        // on the values are sequentially consistent.
+        // The thread that is passing values reads them again after this mark: operations on
+        // `state_` and the values are sequentially consistent.
         state const seen = state_.load();
         if (seen != state::idle && leave(seen)) { return; }
         if (step_ > 0 && differs_little(now())) { return; }
@@ -77,8 +60,8 @@ private:
     enum class state : unsigned char {
         idle,     ///< no thread is passing values to the tool
         sampling, ///< one thread is passing values to the tool
-        /// One thread passes the values to the tool. Another thread has changed the values since
-        /// and returned: the first thread checks them again before it returns.
+        /// One thread passes the values to the tool. Another has changed them since, so the first
+        /// must read them again.
         left,
     };
 
@@ -86,8 +69,8 @@ private:
         auto const [live, peak] = live_.now();
         return {.live = live, .reserved = reserved_.load(), .peak = peak};
     }
-    /// Returns true if the tool, which has the values `sent`, needs no sample of `v`: they are
-    /// equal, or `step_` is not 0 and they differ by less than `step_`.
+    /// Returns true if the tool needs no sample of `v` after `sent`: they are equal, or differ by
+    /// less than `step_`.
     [[nodiscard]] bool suffices(values const& sent, values const& v) const noexcept {
         return step_ > 0 ? differs_little(v) : v == sent;
     }
@@ -98,9 +81,8 @@ private:
         return little(v.live - sampled_live_.load(std::memory_order_relaxed)) &&
                little(v.reserved - sampled_reserved_.load(std::memory_order_relaxed));
     }
-    /// If a thread is sampling (passing values to the tool), makes sure that the mark is set, so
-    /// that the thread looks at the values again, and returns true. Returns false if no thread is
-    /// sampling. `seen` is the state that the calling thread has read since its change.
+    /// Returns false if no thread is passing values to the tool. Otherwise marks that the values
+    /// have changed, and returns true.
     [[gnu::noinline]] bool leave(state seen) noexcept {
         return seen == state::left || state_.compare_exchange_strong(seen, state::left) ||
                seen == state::left;
@@ -109,14 +91,14 @@ private:
     [[gnu::always_inline]] void publish() noexcept {
         if (begin() && !sample(now())) { publish_again(); }
     }
-    /// Called by the thread that has passed values to the tool, if another thread has changed the
-    /// values since and set the state `left`. Passes the new values too, unless they differ by less
-    /// than `step_` from those that the tool has, or a further thread has begun to pass them.
+    /// Passes the values to the tool again, because another thread has changed them since and set
+    /// the state `left`.
     [[gnu::noinline]] void publish_again() noexcept {
         values sent;
         values v;
         do {
             for (unsigned round = 0; round != most_rounds; ++round) {
+                // While the mark stays set, other threads write no memory that they share.
                 if (round != 0) { wait(round); }
                 state_.store(state::sampling); // changes before it are in the values read below
                 v = now();
@@ -143,9 +125,8 @@ private:
         state expected = state::sampling;
         return state_.compare_exchange_strong(expected, state::idle);
     }
-    /// Passes the values `v` to the tool. Called by the one thread that samples (passes values).
-    /// Returns true if no thread samples any more. Returns false if another thread has changed the
-    /// values and marked this (`left`): the calling thread must then call `publish_again`.
+    /// Passes `v` to the tool. Returns false if another thread has changed the values since: the
+    /// caller must then call `publish_again`.
     [[nodiscard, gnu::always_inline]] bool sample(values const& v) noexcept {
         sampled_live_.store(v.live, std::memory_order_relaxed);
         sampled_reserved_.store(v.reserved, std::memory_order_relaxed);
@@ -153,8 +134,8 @@ private:
         return end();
     }
 
-    // All threads read these members often and write them seldom. So `state_`, which changes each
-    // time that values are passed to the tool, begins another cache line.
+    // These members are read often and written seldom. So `state_`, which changes with each sample,
+    // begins another cache line.
     nvtx_counter_group        group_;
     std::int64_t              step_;
     std::atomic<std::int64_t> reserved_{0};

@@ -25,14 +25,9 @@
 namespace vram {
 namespace detail {
 
-/// Counts the bytes of all resources that have one name, such as "pool", for an NVTX tool. An
-/// account has live, reserved and peak bytes. The account `total` counts these resources together;
-/// if `tags` is true, each tag of the program has another account.
-///
-/// Failure   The constructor throws `std::bad_alloc`. If there is no host memory for the account of
-///           a tag, the bytes of the tag are counted only in `total`. A block or a chunk is not
-///           counted if there is no host memory for its record.
-/// Threads   Any thread may call any function.
+/// Counts the live, reserved and peak bytes of all resources with one name, such as "pool", for an
+/// NVTX tool: together in `total` and, if `tags` is true, for each tag. Without host memory, some
+/// bytes are counted only in `total`, or not at all. Any thread may call any function.
 class nvtx_resource_books {
 public:
     nvtx_resource_books(std::string name, char const* resource, std::int64_t step, bool tags)
@@ -71,9 +66,8 @@ public:
         } catch (std::bad_alloc const&) { return; }
         reserve(whose, static_cast<std::int64_t>(bytes));
     }
-    /// Called after the resource has removed its chunks (memory from its upstream) in [p, p +
-    /// bytes): several adjacent ones, or a part of one. Subtracts them from the reserved bytes of
-    /// the resource and of their tags, and the live blocks in the range from the live bytes.
+    /// Subtracts the chunks (memory from the upstream) in the range from the reserved bytes, and
+    /// their live blocks from the live bytes.
     void chunk_removed(void* p, std::size_t bytes) noexcept {
         all_freed(p, bytes);
         std::uintptr_t const begin = number(p), end = begin + bytes;
@@ -81,9 +75,8 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// For the account of the resources of this name and for the account of each tag: if the live
-    /// or reserved bytes differ from those that the NVTX tool has, passes the live, reserved and
-    /// peak bytes to the tool.
+    /// Passes the values of each account to the NVTX tool, if the live or reserved bytes differ
+    /// from those that the tool has.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {
@@ -113,8 +106,8 @@ private:
     [[nodiscard]] static std::uintptr_t number(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Adds `by` to the live bytes of the account `total` of the resource, and to those of the
-    /// account `whose` of a tag, if it is not null.
+    /// Adds `by` to the live bytes of `total` and, if `whose` is not null, to those of the account
+    /// of a tag.
     struct live_change {
         nvtx_account& total;
 
@@ -127,8 +120,8 @@ private:
         total_.change(0, by);
         if (whose != nullptr) { whose->change(0, by); }
     }
-    /// Removes from `chunks_` the part of one chunk that lies in [begin, end). Returns its size and
-    /// its account; the size is 0 if no chunk overlaps the range.
+    /// Removes from `chunks_` the part of one chunk in [begin, end). Returns its account and its
+    /// size, which is 0 if none overlaps.
     [[nodiscard]] chunk cut(std::uintptr_t begin, std::uintptr_t end) noexcept {
         std::lock_guard const held{mutex_};
         auto                  found = chunks_.lower_bound(end);
@@ -150,9 +143,8 @@ private:
         }
         return {to - from, whole.whose};
     }
-    /// Returns the account (live, reserved and peak bytes) of a tag, and creates it if there is
-    /// none. Returns null for the empty tag, if tags are not counted, or if there is no host
-    /// memory.
+    /// Returns the account of a tag, created if necessary. Null for the empty tag, if tags are not
+    /// counted, or without host memory.
     [[nodiscard]] nvtx_account* account_of(memory_tag tag) noexcept {
         if (!tags_ || !tag.known()) { return nullptr; }
         auto const* const block = of_tags_[tag.id() / block_size].load(std::memory_order_acquire);
@@ -184,8 +176,8 @@ private:
     char const*                  resource_;
     nvtx_account                 total_;
     counted_blocks<nvtx_account> blocks_;
-    /// The accounts of the tags, created when first needed. The account of the tag with the number
-    /// `id` is at the index `id % block_size` of the block `of_tags_[id / block_size]`.
+    /// The accounts of the tags, created when first needed. That of the tag `id` is `id %
+    /// block_size` in the block `of_tags_[id / block_size]`.
     std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
     std::map<std::uintptr_t, chunk> chunks_; ///< by start address; guarded by `mutex_`
@@ -195,13 +187,8 @@ private:
 };
 
 /// Counts live, reserved and peak bytes for a tool of NVTX, by the events of an observer: for each
-/// name of a resource, and for each tag. Resources with the same name are counted together.
-///
-/// Nothing is sent to the tool after the process has begun to end, and in a forked child.
-///
-/// Failure   The constructor throws `std::bad_alloc`. `follow` never throws. Resources for which
-///           there is no host memory are not counted.
-/// Threads   Any thread may call any function.
+/// name of a resource, and for each tag. Sends nothing after the process has begun to end, and in a
+/// forked child. `follow` never throws. Any thread may call any function.
 class nvtx_counter_books {
 public:
     nvtx_counter_books(std::string prefix, std::int64_t step, bool tags)
@@ -218,7 +205,7 @@ public:
     }
 
     /// Returns true if an NVTX tool has accepted the counters of a resource. The first event
-    /// `chunk_added` registers them, so the result is false before.
+    /// `chunk_added` registers them.
     [[nodiscard]] bool attached() const noexcept {
         return first_.load(std::memory_order_relaxed) != nullptr;
     }
@@ -278,8 +265,8 @@ private:
         }
         return each;
     }
-    /// Returns the counters of the resources with the name `name`. Registers them with the NVTX
-    /// tool if there are none. Returns null if there is no tool or no host memory.
+    /// Returns the counters of the resources named `name`, registered with the NVTX tool if
+    /// necessary. Null without a tool or host memory.
     [[nodiscard]] nvtx_resource_books* add(char const* name) noexcept {
         if (nvtx_resource_books* const known = find(name)) { return known; }
         std::lock_guard const held{mutex_};

@@ -24,16 +24,10 @@
 namespace vram {
 namespace detail {
 
-/// A group of counters of a tool: live, reserved and peak bytes, which are sampled together.
-///
-/// NVTX cannot remove a group. So a group that is not used any more (`release`) is used again for
-/// the same name and description: a program that makes observers in a loop has a bounded number of
-/// groups. The tool may keep the address of a name: it stays valid until the process ends.
-///
-/// Failure   `add` throws `std::bad_alloc`.
-/// Threads   Any thread may call `add` and `release`. One thread at a time may call `sample` for a
-///           group.
-/// Cost      `sample` is one call of the tool.
+/// A group of counters of an NVTX tool: live, reserved and peak bytes, which are sampled together.
+/// NVTX cannot remove a group, so a group that is not used any more is used again for the same name
+/// and description. Any thread may call `add` and `release`; one thread at a time may call `sample`
+/// for a group.
 class nvtx_counter_group {
 public:
     struct values {
@@ -44,9 +38,8 @@ public:
         friend bool operator==(values const&, values const&) = default;
     };
 
-    /// Returns a counter group with this name and description: an unused one if there is one, or
-    /// else a new one, which is registered with the tool. Returns a group without effect if there
-    /// is no tool, or if the tool has no counters.
+    /// Returns a counter group with this name and description, an unused one if possible. Without a
+    /// tool, the group has no effect.
     [[nodiscard]] static nvtx_counter_group add(std::string name, std::string description) {
         nvtx_counter_group    made;
         std::lock_guard const held{nvtx_registration};
@@ -76,14 +69,14 @@ public:
         return made;
     }
     /// Ends the use of the group: `add` may then return it again. The group stays registered,
-    /// because NVTX cannot remove it. Does nothing if no tool has accepted the group.
+    /// because NVTX cannot remove it.
     void release() const noexcept {
         if (known()) { entry_->used.store(false, std::memory_order_release); }
     }
 
     [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
     /// Returns the values that were last passed to the NVTX tool, also by an earlier user of the
-    /// group. They are 0 if there are none, or if no tool has accepted the group (`known()`).
+    /// group, or else 0.
     [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
     /// Passes the values to the NVTX tool. Must not be called if `known()` is false (no tool has
     /// accepted the group).
@@ -97,8 +90,8 @@ public:
     }
 
 private:
-    /// A group that is registered with the tool. It is never destroyed: if it is unused, `add`
-    /// returns it again for its name and description.
+    /// A group that is registered with the tool. It is never destroyed: `add` returns an unused one
+    /// again.
     struct entry {
         std::string        name;
         std::string        description;

@@ -13,12 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// The first call of a part of NVTX looks for a tool. A thread makes such a call while it holds
-/// this mutex: two threads that made it at the same time would race within NVTX.
+/// Held for the first call of a part of NVTX, which looks for a tool: two threads that did so at
+/// once would race.
 inline constinit std::mutex nvtx_registration{};
 
-/// Returns the NVTX domain "vram", under which a tool groups the rows of vram. Returns null if no
-/// tool is attached, or if the program defines `NVTX_DISABLE`, in all of its files or in none.
+/// Returns the NVTX domain "vram", or null without a tool. The program defines `NVTX_DISABLE` in
+/// all of its files or in none.
 [[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
     static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
     return made;

@@ -18,14 +18,10 @@
 namespace vram {
 namespace detail {
 
-/// A range of addresses (a *heap* of the memory part of NVTX) that a tool such as compute-sanitizer
-/// checks: code may access only the parts that are registered as regions. Regions lie within one
-/// heap and do not overlap; later calls name a region by its address.
-///
-/// Failure   If there is no tool, or if the tool refuses the range, `add` returns a heap of which
-///           `known()` is false. Such a heap has no effect, and must have no regions.
-/// Threads   Any thread may call any function.
-/// Cost      Each function is a call of the tool.
+/// A range of addresses (a *heap* of NVTX) that a tool such as compute-sanitizer checks: code may
+/// access only the parts that are registered as regions. Regions lie within one heap and do not
+/// overlap. A heap without a tool, or that the tool refuses, is not `known()` and must have no
+/// regions. Any thread may call any function.
 class nvtx_heap {
 public:
     [[nodiscard]] static nvtx_heap add(void const* p, std::size_t bytes) noexcept {
@@ -49,8 +45,8 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return handle_ != nullptr; }
 
-    /// Registers the `bytes` bytes at `p` with the NVTX tool as a region of the heap (memory that
-    /// may be used). For the tool the bytes are uninitialised.
+    /// Registers the `bytes` bytes at `p` with the NVTX tool as a region: memory that may be used,
+    /// and is uninitialised.
     void add_region(void const* p, std::size_t bytes) const noexcept {
         nvtxMemVirtualRangeDesc_t const range = range_of(p, bytes);
         nvtxMemRegionsRegisterBatch_t   batch{};

@@ -19,33 +19,10 @@
 namespace vram {
 namespace detail {
 
-/// Registers chunks and blocks with a tool of NVTX, such as compute-sanitizer, by the events of an
-/// observer. A *heap* is memory that the tool checks; a *region* is a part of a heap that may be
-/// used.
-///
-/// A chunk is registered as a heap, unless it lies in a heap: so the heaps are the chunks of the
-/// lowest observed resource. A block is registered as a region, unless it is a chunk of another
-/// observed resource: so the regions are the blocks of the uppermost resource. A chunk of virtual
-/// memory that grew has several heaps, and a block across their border is one region in each.
-///
-/// After its free, memory stays a region for a captured graph in two cases: if a capture frees the
-/// memory; or if a capture has allocated the memory, and its resource is a `monotonic`, which frees
-/// all blocks at once (event `all_freed`), and does not use a block again before that (event
-/// `freed` with `until_reset`). The region ends if the memory is allocated outside of a capture, or
-/// if its chunk is removed outside of a capture. If a capture removes the chunk, the upstream keeps
-/// the memory for the graph, and the heap stays until `forget_captures`, or until a chunk is added
-/// that overlaps it. The tool removes a heap by itself if CUDA frees its memory: a later call for
-/// the heap would be an error.
-///
-/// The resource may refuse a free after its event `freed` (event `free_refused`). So the record of
-/// a freed block stays until the memory is allocated again, or its chunk is removed.
-///
-/// Nothing is sent to the tool after the process has begun to end, and in a forked child.
-///
-/// Failure   The constructor throws `std::bad_alloc`. `follow` never throws. If there is no host
-///           memory for the record of a block, each heap in which the block lies becomes one
-///           region, so that the tool checks it as a whole.
-/// Threads   Any thread may call any function. One lock.
+/// Registers chunks and blocks with an NVTX tool, such as compute-sanitizer, by the events of an
+/// observer. A chunk of the lowest observed resource is a *heap* (memory that the tool checks). A
+/// block of the uppermost resource is a *region* (a part of a heap that may be used). Memory of a
+/// captured graph stays a region after its free. Any thread may call any function.
 class nvtx_heap_books {
     using address = std::uintptr_t;
 
@@ -54,8 +31,8 @@ public:
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
         if (!may_call()) { return; }
-        // Removes the heaps (registered chunks) at the tool, except those kept for captured graphs:
-        // CUDA has freed or will free their memory, and the tool then removes them by itself.
+        // Keeps the heaps (registered chunks) of captured graphs: the tool removes them by itself
+        // when CUDA frees their memory.
         table_.drop_all(false);
     }
 
@@ -63,9 +40,8 @@ public:
     /// the tool checks).
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
-    /// Removes from the NVTX tool the heaps (registered chunks) that stayed after a stream capture
-    /// removed their chunk, because the captured graph may use the memory. Called before the
-    /// upstream frees that memory.
+    /// Removes the heaps (registered chunks) kept for captured graphs from the tool. Called before
+    /// the upstream frees the memory.
     void forget_captures() noexcept {
         if (!may_call()) { return; }
         std::lock_guard const held{mutex_};
@@ -92,9 +68,8 @@ public:
         case kind::all_freed: return table_.free_all(from, to);
         case kind::chunk_added: add_chunk(from, to, e.name, e.resource, captured); break;
         case kind::chunk_removed: remove_chunk(from, to, e.name, captured); break;
-        // Physical memory was mapped to a part of a chunk. The NVTX tool may have refused to
-        // register these addresses before that. So those that are in no heap (registered memory)
-        // are registered now.
+        // Registers mapped addresses that are in no heap: the NVTX tool may have refused them
+        // before they had physical memory.
         case kind::pages_mapped: table_.cover(from, to); break;
         default: return;
         }
@@ -107,7 +82,7 @@ private:
     }
 
     /// A chunk that lies in a chunk of its upstream. Only the upstream's chunk is registered with
-    /// the NVTX tool as a heap (memory that the tool checks).
+    /// the NVTX tool.
     struct inner_chunk {
         address     begin;
         address     end;
@@ -137,15 +112,13 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return table_.forfeit(from, to); }
-        // The chunk is a block of an observed upstream, and was registered with the tool as memory
-        // that the program may use. From now on only blocks in the chunk may be used: removes it.
+        // The chunk is a block of an observed upstream. From now on, the program may use only
+        // blocks within the chunk.
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Erases the removed chunks from `inner_` (the chunks that lie in a heap). The name does
-        // not identify the resource: if two resources with this name have chunks in the range, the
-        // upper one, which added its chunks last, removes them first. So the last match is one of
-        // its chunks, and only chunks of that resource are erased.
+        // Of two resources with this name, the upper one added its chunks last and removes them
+        // first: erases only its chunks.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {

@@ -23,14 +23,10 @@ namespace detail {
     return a == b || std::strcmp(a, b) == 0;
 }
 
-/// The heaps (memory that a tool of NVTX, such as compute-sanitizer, checks) and regions (parts of
+/// The heaps (memory that an NVTX tool, such as compute-sanitizer, checks) and regions (parts of
 /// heaps that may be used), with a record of each block. A function that changes a heap or region
-/// also registers or removes it with the tool. Addresses are numbers; a range is [from, to).
-///
-/// Failure   No function throws. If there is no host memory for the record of a heap, the heap is
-///           not registered; for that of a block, each heap with the block becomes one region. In
-///           both cases the tool finds only accesses outside of the whole chunk.
-/// Threads   One thread at a time.
+/// also tells the tool. Without host memory, the tool finds only accesses outside of a whole chunk.
+/// A range is [from, to). One thread at a time.
 class nvtx_regions {
     using address = std::uintptr_t;
 
@@ -65,16 +61,15 @@ public:
             from = end;
         }
     }
-    /// Called before a chunk [from, to) is added; `captured` means that a capture allocated the
-    /// chunk. Removes the heaps (memory that the tool checks) in the range if captures have removed
-    /// their chunks. Unless `captured`, CUDA has freed that memory and the tool has removed the
-    /// heaps, so that only the records are erased.
+    /// Removes ended heaps (captures have removed their chunks) before a chunk [from, to) is added.
+    /// `captured` means that a capture allocated the chunk.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
-            // In a capture, the upstream reuses memory that CUDA has not freed. So the tool still
-            // has the heap, which must be removed there too.
+            // In a capture, CUDA has not freed the reused memory: the tool still has the heap,
+            // which must be removed there too.
             if (captured) { return drop_heap(h); }
+            // CUDA has freed the memory, and the tool has removed the heap: erases only records.
             for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
             for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
             heaps_.erase(h);
@@ -84,21 +79,21 @@ public:
     void drop_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
     }
-    /// If `ended` is true, removes the heaps (registered chunks) that are kept for captured graphs,
-    /// because a capture has removed the chunk. If it is false, removes all other heaps.
+    /// Removes the heaps (registered chunks) that are kept for captured graphs or, if `ended` is
+    /// false, all others.
     void drop_all(bool ended) noexcept {
         for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
             if (h->second.ended == ended) { drop_heap(h); }
         });
     }
-    /// Marks the heaps (registered chunks) in [from, to) as memory of a captured graph, after a
-    /// capture has removed their chunks: the heaps stay until `drop_all(true)` or `replace_ended`.
+    /// Keeps the heaps (registered chunks) in [from, to) for a captured graph, after a capture has
+    /// removed their chunks.
     void keep_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
 
-    /// Called when the resource `name` allocates the block [from, to). Registers it with the NVTX
-    /// tool as memory that may be used (a region), named by the tag of the calling thread.
+    /// Registers the block [from, to) of the resource `name` with the NVTX tool as usable memory,
+    /// named by the thread's tag.
     void allocate(address from, address to, char const* name, bool captured) noexcept {
         bool any = false;
         for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
@@ -113,9 +108,8 @@ public:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// Called when the resource `name` frees the block at `from`. Removes its region at the tool,
-    /// unless a captured graph may use the memory: if a capture frees the block, or if a capture
-    /// allocated it and the free is `until_reset`. The record stays: the free may be refused.
+    /// Removes the region of a freed block, unless a captured graph may use the memory. Keeps the
+    /// record, because the free may be refused.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
@@ -131,9 +125,8 @@ public:
         }
         ++is.frees;
     }
-    /// Removes the records of the blocks that overlap [from, to), and their regions (memory that
-    /// the NVTX tool lets the program use). If a capture allocated a live block, its region stays,
-    /// because the captured graph may use the memory.
+    /// Removes the records and regions of the blocks that overlap [from, to). Keeps the region of a
+    /// live block that a capture allocated.
     void free_all(address from, address to) noexcept {
         try {
             for_overlapping(blocks_, from, to, [&](auto b) {
@@ -156,8 +149,8 @@ public:
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }
-    /// Removes the records of the blocks that overlap [from, to), their regions at the tool, and
-    /// the regions there of freed memory that was kept for captured graphs.
+    /// Removes the records and regions of the blocks that overlap [from, to), and the regions kept
+    /// there for captured graphs.
     void end_blocks(address from, address to) noexcept {
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
@@ -174,10 +167,8 @@ public:
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Called if there is no host memory for the record of a block in [from, to). Makes one region
-    /// (memory that may be used) of each heap (registered chunk) that overlaps the range, or shares
-    /// a block with such a heap, unless a capture removed its chunk. So memcheck reports no access
-    /// there; if the heaps were removed, compute-sanitizer 13.0 would report each.
+    /// For a block in [from, to) without host memory for its record: makes each heap concerned one
+    /// region, so the tool reports no access.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -194,6 +185,7 @@ public:
         end_blocks(from, to);
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (h->second.ended) { return; }
+            // Without its heap, compute-sanitizer 13.0 would report each access.
             add_regions(h->first, h->second.end);
             h->second.whole = true;
         });
@@ -217,9 +209,8 @@ private:
     [[nodiscard]] static void const* pointer(address at) noexcept {
         return reinterpret_cast<void const*>(at);
     }
-    /// Registers [from, to) with the NVTX tool as regions, memory that kernels may access: one in
-    /// each heap (registered chunk) that the range overlaps, unless the heap already is one region.
-    /// If `tag` is not empty, its path becomes the name of the regions.
+    /// Registers [from, to) with the NVTX tool as memory that kernels may access: a region in each
+    /// heap, named by `tag`.
     void add_regions(address from, address to, memory_tag tag = {}) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (h->second.whole) { return; }
@@ -250,8 +241,8 @@ private:
         h->second.is.remove();
         heaps_.erase(h);
     }
-    /// Ends the regions kept for captured graphs in [from, to): the resource has forgotten the
-    /// graphs. Parts of the regions outside of the range stay, because other graphs may use them.
+    /// Ends the regions kept for captured graphs in [from, to). Parts outside of the range stay,
+    /// because other graphs may use them.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -264,9 +255,8 @@ private:
         kept_.insert_or_assign(from, to);
         add_regions(from, to);
     }
-    /// Called for a block [from, to) that a stream capture allocates. If it overlaps freed memory
-    /// that stays registered with the NVTX tool for a captured graph (in `kept_`), makes one region
-    /// of the block and that memory, because the graph uses both. Otherwise returns false.
+    /// If a capture's block [from, to) overlaps memory kept for a captured graph, makes one region
+    /// of both. Otherwise returns false.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -283,8 +273,8 @@ private:
         keep(begin, end);
         return true;
     }
-    /// Called at the free of a block that a captured graph may use. Its region stays registered
-    /// with the NVTX tool: from now on it belongs to `kept_` instead of to the block.
+    /// Moves the region of a freed block, which a captured graph may use, to `kept_`: the region
+    /// stays registered with the tool.
     void keep_block(std::map<address, block>::iterator b) {
         kept_.insert_or_assign(b->first, b->second.end);
         b->second.has_region = false;

@@ -25,12 +25,8 @@ template <class Value>
     }
 }
 
-/// Calls `visit(i)` with an iterator to each range of a map that overlaps [from, to), in the order
-/// of addresses. The key of the map is the begin of a range; its ranges are disjoint. `visit` may
-/// erase the range.
-///
-/// Failure   Throws only what `visit` throws.
-/// Threads   One thread at a time for each map.
+/// Calls `visit(i)` for each range of a map that overlaps [from, to), by address. The ranges are
+/// disjoint. `visit` may erase the range.
 template <class Value, class Visit>
 void for_overlapping(std::map<std::uintptr_t, Value>& ranges, std::uintptr_t from,
                      std::uintptr_t to, Visit const& visit) {
