@@ -15,8 +15,8 @@ namespace vram {
 /// The default alignment of an allocation in bytes, which is that of `cudaMalloc`.
 inline constexpr std::size_t default_alignment = 256;
 
-/// The result of a size computation that would overflow. It is the largest `std::size_t`, and no
-/// resource has that much memory: an overflow leads to `out_of_memory`.
+/// The result of a size computation that would overflow. No resource has this much memory, so
+/// allocating this size fails.
 inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::max();
 
 /// Returns true if `alignment` is a power of two.

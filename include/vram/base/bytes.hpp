@@ -12,10 +12,8 @@
 
 namespace vram {
 
-/// A number of bytes to be printed with at most three significant digits: `bytes{1610612736}`
-/// prints "1.50 GiB".
-///
-/// The units are binary (KiB = 1024 bytes), up to EiB. Below 1000 bytes the unit is B.
+/// A number of bytes that is printed with a unit: `bytes{1610612736}` prints "1.50 GiB". The units
+/// are powers of 1024.
 struct bytes {
     /// Number of bytes to print.
     std::size_t count = 0;
@@ -57,8 +55,8 @@ struct bytes {
     }
 };
 
-/// Size literals: `4_KiB`, `64_MiB`, `8_GiB` and `1_TiB` are powers of 1024; `1_GB` is 1e9 bytes,
-/// the unit of link rates. A size that does not fit in `std::size_t` does not compile.
+/// Size literals such as `64_MiB` (a power of 1024) and `1_GB` (1e9 bytes). A literal that is too
+/// large does not compile.
 inline namespace literals {
 
 namespace literal {

@@ -20,16 +20,14 @@
 namespace vram {
 
 /// The innermost functions that were active when the object was made. An object holds one pointer
-/// to the addresses, which live until the end of the process. Equal stacks are stored once.
+/// to addresses that live until the end of the process.
 ///
 ///     call_stack const here = call_stack::current(8);
 ///     for (std::size_t i = 0; i < here.size(); ++i) { std::puts(frame_text{here[i]}.c_str()); }
 ///
-/// Failure   Never throws. If the stack cannot be read or stored, it is empty.
-/// Threads   Any thread.
-/// Cost      About 40 ns for 8 frames on x86-64 if the thread has made the same stack before; some
-///           microseconds otherwise. One copy of the addresses in host memory, and 48 KiB for each
-///           thread.
+/// Failure   If the stack cannot be read or stored, the object is empty.
+/// Cost      About 40 ns for 8 frames on x86-64 if the thread has made the same stack before;
+///           otherwise some microseconds.
 class call_stack {
 public:
     /// The largest number of frames.
@@ -60,21 +58,21 @@ private:
     detail::stack_node const* node_ = nullptr;
 };
 
-/// The text of a frame: the function if the dynamic linker knows its name (a program is linked with
-/// `-rdynamic` for that), and the file and the offset, which `addr2line -e FILE OFFSET` accepts.
+/// The text of a stack frame: the function if known (link with `-rdynamic`), the file, and the
+/// offset for `addr2line -e FILE OFFSET`.
 ///
 ///     train_step()+0x1f (./app+0x4a1f)
 ///
-/// Failure   Never throws. If nothing is known, the text is the address.
-/// Cost      Some microseconds, and an allocation for the name of a C++ function.
+/// Failure   If nothing is known, the text is the address.
+/// Cost      Some microseconds.
 class frame_text {
 public:
     /// Makes the text of the call before the return address `address`.
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
-        // A return address is that of the instruction after the call, which may belong to the next
-        // function. So the byte before the return address is looked up: it belongs to the call.
+        // The return address may belong to the next function. The byte before it belongs to the
+        // call.
         auto const* const call  = static_cast<char const*>(address) - 1;
         std::uintptr_t    moved = 0;
         if (find(call, info, moved) && info.dli_fname != nullptr) {
@@ -101,9 +99,8 @@ public:
 
 private:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
-    /// Returns true if the address is in a program or library, and sets `info` (see `dladdr`) and
-    /// `moved`: by how much addresses in memory exceed those in the file, 0 for a program that is
-    /// not position-independent. Without glibc, `moved` is the load address instead.
+    /// Finds the program or library that contains `at` (see `dladdr`). Sets `moved` to the
+    /// difference between its addresses in memory and in its file.
     [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
 #ifdef __GLIBC__
         void* object = nullptr;

@@ -18,17 +18,17 @@ struct contract {
     std::source_location where;
 };
 
-/// A function that is called if a precondition is violated, before the program aborts. It may
-/// throw, as the handler of vram's tests does, unless the check is in a `noexcept` function.
+/// A function that is called before a violated precondition aborts the program. It may throw,
+/// unless the check is in a `noexcept` function.
 using contract_handler = void (*)(contract const&);
 
 namespace detail {
 inline constinit contract_handler on_broken_contract = nullptr;
 }
 
-/// Installs `handler`, or none if it is null, and returns the previous handler.
+/// Installs `handler`, or none if null, and returns the previous handler.
 ///
-/// Threads   The caller ensures that no other thread uses vram during the call.
+/// Threads   No other thread may use vram during the call.
 inline contract_handler set_contract_handler(contract_handler handler) noexcept {
     auto const before          = detail::on_broken_contract;
     detail::on_broken_contract = handler;
@@ -45,8 +45,8 @@ broken_contract(char const* what, std::source_location where = std::source_locat
     std::abort();
 }
 
-/// Checks a precondition: if `held` is false, calls `broken_contract` with the text `what`. This
-/// ends the program, unless an installed handler throws. Also checks in release builds.
+/// Checks a precondition, also in release builds. If `held` is false, calls `broken_contract`,
+/// which throws or ends the program.
 ///
 /// Cost      One branch.
 constexpr void expects(bool held, char const* what,

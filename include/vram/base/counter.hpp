@@ -12,10 +12,9 @@
 
 namespace vram {
 
-/// Counts the bytes or blocks that are allocated and freed within a scope. The value may be
-/// negative, because the scope may also free blocks that were allocated before it began.
+/// Counts the bytes or blocks that a scope allocates and frees. Negative if it frees more.
 ///
-/// Threads   Not synchronised. The owner protects it with a lock.
+/// Threads   Not synchronised: protect it with a lock.
 struct counter {
     std::ptrdiff_t value = 0; ///< additions minus subtractions since the scope began
     std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero

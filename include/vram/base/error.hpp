@@ -17,8 +17,7 @@
 namespace vram {
 
 /// A function that receives the errors that vram reports instead of throwing. Any thread may call
-/// it. The calling thread holds no lock of vram (for an exception see `report_error`), so the
-/// function may call any function of vram that does not throw.
+/// it. It may call non-throwing functions of vram.
 using error_sink = void (*)(error const&) noexcept;
 
 /// The default error sink: prints one line to stderr.
@@ -29,9 +28,8 @@ inline void print_error(error const& e) noexcept {
 namespace detail {
 inline constinit std::atomic<error_sink> sink = print_error;
 
-/// Number of locks of vram that this thread holds, plus the bit `has_errors` if the thread has
-/// stored errors to report once it holds no lock. (The simulated platform reads the number too: it
-/// does not switch away from a thread that holds a lock, for which another one may wait.)
+/// Number of locks of vram that the calling thread holds. The bit `has_errors` is set if the thread
+/// has stored errors to report.
 inline constinit thread_local unsigned locks_held = 0;
 inline constexpr unsigned              has_errors = 1U << 31;
 
@@ -54,15 +52,14 @@ struct stored_error {
     }
 };
 inline constinit thread_local stored_error* first_error = nullptr;
-/// End of the list of this thread's stored errors: the address of the member `next` of the last
-/// one, to which the next error is attached. Not used while the list is empty.
+/// The member `next` of the thread's last stored error, to which the next error is attached. Not
+/// used while the list is empty.
 inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
 inline constinit thread_local stored_error spare_error{};
 inline constinit thread_local bool         spare_waits = false;
 
-/// Stores `e` until the calling thread holds no lock. Returns false if there is no host memory for
-/// it and the spare error of the thread is in use.
+/// Stores `e` until the calling thread holds no lock. Returns false if there is no memory for `e`.
 [[nodiscard]] inline bool store_error(error const& e) noexcept {
     auto* fresh = new (std::nothrow) stored_error;
     if (fresh == nullptr) {
@@ -82,8 +79,8 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        // The sink gets a copy of the stored error, the memory of which is released first: the sink
-        // may report errors itself, and one of these may be stored in `spare_error`.
+        // Release the memory of the error before the call: the sink may report another error, which
+        // may need `spare_error`.
         one.keep(each->what);
         one.next = each->next;
         if (each != &spare_error) {
@@ -96,17 +93,16 @@ inline constinit thread_local bool         spare_waits = false;
     }
 }
 
-/// Count the locks that the calling thread holds. A lock calls `count_lock()` after locking and
-/// `uncount_lock()` before unlocking. If `uncount_lock()` returns true, the thread has stored
-/// errors, and the lock calls `report_stored_errors()` after unlocking.
+/// A lock calls `count_lock()` after locking and `uncount_lock()` before unlocking. If
+/// `uncount_lock()` returns true, the lock calls `report_stored_errors()` after unlocking.
 [[gnu::always_inline]] inline void            count_lock() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
     return --locks_held == has_errors;
 }
 } // namespace detail
 
-/// Installs `sink`, which must not be null, as the error sink of the process, and returns the
-/// previous sink. Any thread may call this function.
+/// Installs `sink`, which must not be null, as the error sink of the process. Returns the previous
+/// sink. Any thread may call this.
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
 namespace detail {
@@ -116,6 +112,7 @@ inline constinit std::atomic<bool>                        failure_reported{false
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
+    // Without memory to store the error, the sink is called under the lock.
     if (locks_held == 0 || !store_error(e)) { sink.load()(e); }
 }
 /// Returns true if a device has failed for good and `e` may be a consequence of that failure.
@@ -132,11 +129,8 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Notes that a device has failed with an error that each later call of its platform returns. From
-/// then on `report_error` discards errors that may be consequences: those of the kinds
-/// `platform_error`, `dead_stream` and `leak`, and those of the kind `lost_exception` with this
-/// code. In place of the first one, it reports the failure of the device, once for the process.
-/// Only the first failure is noted. Any thread may call this function.
+/// Notes that a device has failed for good with `code`. From then on `report_error` reports that
+/// failure once, and no errors it may have caused.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);
@@ -148,12 +142,8 @@ inline void forget_device_failure() noexcept {
     detail::failure_reported.store(false);
 }
 
-/// Passes `e` to the error sink: before it returns, or, if this thread holds a lock of vram, after
-/// the thread has unlocked its last lock. Until then the error is stored in host memory. Without
-/// host memory, one error for each thread can be stored; further errors are passed to the sink
-/// before `report_error` returns, under the lock. If a device has failed (see
-/// `note_device_failure`), errors that may be a consequence are discarded; in place of the first
-/// one, the failure is reported.
+/// Passes `e` to the error sink, unless a failed device may have caused `e`. If the calling thread
+/// holds a lock of vram, stores `e` until its last lock is unlocked.
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_reported.exchange(true)) { return; }

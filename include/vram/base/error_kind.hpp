@@ -22,9 +22,8 @@ enum class error_kind {
     double_free,      ///< a free of a block that is free already
     interior_pointer, ///< a free with an address inside a block instead of its start
     wrong_alignment,  ///< a free with another alignment than the block was allocated with
-    /// An exception that could not be thrown to the program: one of a loader's source, an
-    /// unloader's sink or a callback, if the program made no later call of the loader or unloader;
-    /// or one of a destructor or of the writing of a file.
+    /// An exception that could not be thrown to the program, such as one of a destructor, or of a
+    /// callback on another thread.
     lost_exception,
     /// A byte next to a block of `guarded`, or a byte of a freed block, was written.
     overrun,
@@ -74,9 +73,8 @@ struct code_text {
     char const* description = "";
 };
 
-/// One error that is reported to the error sink, with its numbers. A member that is zero, null or
-/// unknown is not known, and the message does not mention it. The strings are valid only in the
-/// call of the error sink.
+/// One error that is reported to the error sink. A member that is zero or null is not known. The
+/// strings are valid only in the call of the error sink.
 struct error {
     error_kind kind;
     /// Address passed to the failed function (such as a free), or the start of the leaked block.

@@ -14,15 +14,12 @@
 
 namespace vram {
 
-/// The message of an error: the line of the caller, the kind of error, the block with its sizes,
-/// the stream, the lines that allocated and freed the block before, and one sentence of advice.
-/// Facts that are not known are left out.
+/// The message of an error, with its kind, its known facts, and one sentence of advice:
 ///
 ///     app.cpp:42: vram: double free: pool: block 0x7f8840000100 is free already, freed with 256
 ///     bytes on stream 0x5581. Free each block exactly once.
 ///
 /// Failure   A message that is too long is truncated.
-/// Threads   Any thread may use its own object.
 /// Cost      No allocation, and about 1 KiB of stack.
 class error_text {
 public:
@@ -31,9 +28,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // If no line of the program is known, the message ends with the line of vram that reports
-        // the error. A leak with the name of its resource is reported without this line, because
-        // one line of vram reports the leaks of all resources.
+        // Without a line of the program, the message names the line of vram, except for the leak of
+        // a resource.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -152,8 +148,8 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Appends the arguments of the free that are known: the size, the alignment if it was wrong,
-    /// and the stream. Then appends the `cause` of the error in parentheses, if there is one.
+    /// Appends the known arguments of a free (size, wrong alignment, stream), and the `cause` of
+    /// the error in parentheses.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {
@@ -178,8 +174,8 @@ private:
         if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
         if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
     }
-    /// Appends, if known: the tag with which the block was allocated, the program's line that
-    /// allocated it, and the line that freed it before (for a double free).
+    /// Appends the block's tag, the line that allocated it and the line that freed it before, each
+    /// if known.
     void say_past() noexcept {
         char const* const words =
             e_.kind == error_kind::leak ? ", allocated" : "; it was allocated";

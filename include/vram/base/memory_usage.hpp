@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// The figures of a resource: present bytes, the peaks since their last reset, and numbers of
-/// operations since the construction. A figure that the resource does not count is zero.
+/// The figures of a resource: present bytes, peaks since their last reset, numbers of operations. A
+/// figure that is not counted is zero.
 struct memory_usage {
     /// Live (allocated and not yet freed) bytes, with the resource's rounding.
     std::size_t live          = 0;
@@ -22,8 +22,8 @@ struct memory_usage {
     std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
     /// The highest `live` before the last reset of the peaks, or an upper bound of it.
     std::size_t past_peak = 0;
-    /// Bytes of the largest free block; of a `virtual_source`, of its unused physical memory. A
-    /// larger request needs memory from the upstream or the device; a smaller one may need it too.
+    /// Bytes of the largest free block. A larger request needs memory from the upstream or the
+    /// device; a smaller one may need it too.
     std::size_t largest_free = 0;
     std::size_t pending      = 0; ///< freed bytes that a stream may still use
 
@@ -36,8 +36,8 @@ struct memory_usage {
     std::uint64_t upstream = 0;
     std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`
 
-    /// Returns the highest `live` since the construction of the resource, also before resets of the
-    /// peaks: the larger of `peak_live` and `past_peak`. An upper bound if one of these is one.
+    /// Returns the highest `live`, or an upper bound, since the construction of the resource, also
+    /// before resets of the peaks.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }
@@ -58,9 +58,8 @@ struct memory_usage {
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }
         ++restarts;
     }
-    /// Adds the counters of a second resource, except `largest_free`, which becomes the larger of
-    /// the two. The peaks may have been at different times, so the sums of the peaks are upper
-    /// bounds.
+    /// Adds the counters of a second resource; `largest_free` becomes the larger of both. The
+    /// summed peaks are upper bounds.
     constexpr void add(memory_usage const& more) noexcept {
         // `past_peak` is set first, because `highest_live()` reads `peak_live`, which changes
         // below.

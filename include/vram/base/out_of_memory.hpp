@@ -24,8 +24,7 @@ struct memory_holder {
     std::size_t blocks = 0; ///< number of live blocks
 };
 
-/// The numbers of a refused allocation, in bytes. Zero means that a number is not known. A layer
-/// that knows a number sets it and rethrows the exception.
+/// The numbers of a refused allocation, in bytes. Zero means that a number is not known.
 struct shortage {
     /// Value of `limit` for a resource without a limit.
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
@@ -43,8 +42,8 @@ struct shortage {
     std::size_t limit        = no_limit;
     std::size_t device_free  = 0; ///< free bytes of the device; 0 if not known
     std::size_t device_total = 0; ///< total bytes of the device; 0 if not known
-    /// If the stack has a layer `tracking`: the three tags with the most live bytes, the largest
-    /// first. If only one tag has live bytes, the three lines of the program with the most instead.
+    /// With a layer `tracking`: the three tags with the most live bytes. If only one tag has any:
+    /// the program's lines instead.
     std::array<memory_holder, 3> holders{};
 
     /// Returns true if the resource that refused the request has a limit.

@@ -8,16 +8,16 @@
 
 namespace vram {
 
-/// Thrown by a layer with a limit if the request would exceed it. The layer has not called its
-/// upstream, which may still have free memory.
+/// Thrown by a layer with a limit if a request would exceed the limit. The upstream may still have
+/// free memory.
 ///
 ///     catch (over_limit const& e) { size = e.room(); } // the bytes that are left below the limit
 class over_limit : public out_of_memory {
 public:
     /// \param asked  the requested bytes
-    /// \param live the bytes that count towards the limit before the request
-    /// \param limit the largest number of bytes that may be live
-    /// \param rounded the bytes by which the request would raise the count, if more than `asked`
+    /// \param live the live bytes before the request
+    /// \param limit the largest number of live bytes
+    /// \param rounded the requested bytes after rounding
     over_limit(std::size_t asked, std::size_t live, std::size_t limit,
                std::size_t rounded = 0) noexcept
         : out_of_memory{{.asked   = asked,

@@ -8,8 +8,8 @@
 
 namespace vram {
 
-/// Thrown by a resource with blocks of a fixed size if the requested size or alignment exceeds that
-/// of its blocks: the request would fail regardless of the free memory.
+/// Thrown by a resource with fixed-size blocks if the requested size or alignment exceeds that of
+/// its blocks, however much memory is free.
 class over_size : public out_of_memory {
 public:
     /// \param asked      the requested bytes

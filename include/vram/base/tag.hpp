@@ -13,16 +13,13 @@
 
 namespace vram {
 
-/// The purpose of an allocation, as a path of names such as "train/optimizer". An object holds one
-/// pointer to the names, which live until the end of the process. Two tags are equal if their paths
-/// are equal.
+/// The purpose of an allocation, as a path of names such as "train/optimizer". Two tags are equal
+/// if their paths are equal.
 ///
 ///     memory_tag const now = current_tag();
 ///     std::printf("%s\n", now.path());
 ///
-/// Failure   Never throws.
-/// Threads   Any thread.
-/// Cost      One load for each function; `within` makes one for each level.
+/// Cost      An object is one pointer to names that live until the end of the process.
 class memory_tag {
 public:
     constexpr memory_tag() noexcept = default; ///< no tag: the path is empty
@@ -30,8 +27,8 @@ public:
     /// Returns false for the empty tag, which memory has that was allocated outside of each scope
     /// `tagged`, and otherwise true.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
-    /// Returns the names from the outermost tag to this one, such as "train/optimizer"; "" for the
-    /// empty tag. Valid until the end of the process.
+    /// Returns the names from the outermost to the innermost, such as "train/optimizer"; empty for
+    /// the empty tag.
     [[nodiscard]] constexpr char const* path() const noexcept { return known() ? node_->path : ""; }
     /// Returns the innermost name. Valid until the end of the process.
     [[nodiscard]] constexpr char const* name() const noexcept { return known() ? node_->name : ""; }
@@ -65,8 +62,8 @@ private:
 
 namespace detail {
 
-/// The scope of a live object `tagged`, in a list of the open scopes of a thread. The name of the
-/// scope is converted to a tag when the thread needs the tag for the first time.
+/// An open scope `tagged` of a thread, in a list. The tag is looked up when it is needed for the
+/// first time.
 struct tag_scope {
     tag_scope*      outer;
     char const*     name; ///< the name, until the tag is looked up; then null
@@ -84,37 +81,32 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 
 } // namespace detail
 
-/// Returns the tag of the innermost `tagged` of the calling thread; the empty tag if there is none.
+/// Returns the tag of the calling thread's innermost scope `tagged`; the empty tag outside of all
+/// scopes.
 ///
-/// Cost      Two loads. In a scope with a string literal, the first call looks the tag up.
+/// Cost      Two loads.
 [[nodiscard]] inline memory_tag current_tag() noexcept {
     detail::tag_scope* const scope = detail::innermost_scope;
     if (scope == nullptr) { return {}; }
     return memory_tag{scope->name == nullptr ? scope->node : scope->find()};
 }
 
-/// Names the purpose of the memory that the calling thread allocates until the end of the scope.
-/// Probes such as `tracking` count by these names. Scopes nest: a scope "optimizer" within a scope
-/// "train" has the tag "train/optimizer". A scope in itself, as in recursion, adds no name.
+/// Names the purpose of the memory that the calling thread allocates until the end of the scope. A
+/// scope "optimizer" in a scope "train" has the tag "train/optimizer".
 ///
 ///     tagged const scope{"optimizer"};
 ///     state = memory.allocate(stream, bytes); // owner: "optimizer"
 ///
-/// Threads that vram starts begin with the tag of the thread that started them. For another thread,
-/// pass it: `std::thread{[from = current_tag()] { tagged const scope{from}; ... }}`. The memory
-/// that a loader, an unloader or a staging object allocates for itself has a tag "loader",
-/// "unloader" or "staging" within that of the thread that constructs it.
+/// Pass the tag to a thread: `std::thread{[from = current_tag()] { tagged const scope{from}; ...
+/// }}`.
 ///
-/// Failure   Never throws. If a new tag cannot be stored (no host memory, a path of more than 255
-///           characters, 65 535 tags), the scope has the tag of the outer scope.
-/// Threads   A scope is an automatic variable: it belongs to one thread, and the scopes of a thread
-///           end in reverse order.
-/// Cost      About 1 ns with a string literal, which is read only if a probe asks for the tag.
-///           Other strings are copied and looked up at once.
+/// Failure   If a new tag cannot be stored, the scope has the tag of the outer scope.
+/// Threads   The scopes of a thread must end in reverse order.
+/// Cost      About 1 ns with a string literal; other strings are copied and looked up at once.
 class [[maybe_unused]] tagged : detail::tag_scope {
 public:
-    /// Begins a scope with a tag that is named by a string literal, within the tag of the outer
-    /// scope. The literal is not copied, so it must outlive the scope.
+    /// Begins a scope within the outer scope's tag, named by a string literal. The literal must
+    /// outlive the scope.
     template <std::size_t Length>
     [[nodiscard]] explicit tagged(char const (&literal)[Length]) noexcept
         : tag_scope{detail::innermost_scope, literal, nullptr} {

@@ -13,15 +13,13 @@
 namespace vram {
 namespace detail {
 
-/// A hash table from 64-bit keys to pointers: open addressing with linear probes, without
-/// tombstones, so that lookups do not slow down after many erasures. A table of up to 32 768 cells
-/// is at most a quarter full, so that keys rarely collide. A larger one is at most half full,
-/// because cache misses then cost more than collisions.
+/// A hash table from 64-bit keys to pointers. An erased entry leaves no mark, so that lookups stay
+/// fast after many erasures.
 ///
-/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing; no other function fails.
 /// Threads   One thread at a time.
-/// Cost      `find`, `insert` and `erase`: a hash and about one cache line, at any size. `reserve`
-///           may move all entries, and `for_each` reads all cells.
+/// Cost      `find`, `insert` and `erase` read about one cache line; `reserve` may move all
+///           entries.
 template <class Value>
 class address_map {
 public:
@@ -45,8 +43,8 @@ public:
         }
     }
 
-    /// Adds the entry `key`, `value`. The key must not be in the table, `value` must not be null,
-    /// and `reserve` must have made room for the entry.
+    /// Adds an entry. `reserve` must have made room, `key` must be new, and `value` must not be
+    /// null.
     void insert(std::uint64_t key, Value* value) noexcept {
         put(key, value);
         ++size_;
@@ -60,8 +58,8 @@ public:
         return cells_[i].value;
     }
 
-    /// Removes `key`, which must be in the table. Entries after the freed cell that a search would
-    /// no longer reach are moved back into it, so that no tombstone is needed.
+    /// Removes `key`, which must be in the table. Moves entries back that a search would no longer
+    /// reach.
     void erase(std::uint64_t key) noexcept {
         std::size_t hole = cells_.home(key);
         while (cells_[hole].key != key || cells_[hole].value == nullptr) {
@@ -94,8 +92,7 @@ private:
         Value*        value = nullptr; ///< the pointer stored for `key`; null if the cell is free
     };
 
-    /// Returns the largest number of entries that a table of `cells` cells stores. At least
-    /// half of the cells stay empty, so that searches are short.
+    /// Returns the largest number of entries in a table of `cells` cells, at most half of them.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }
@@ -109,9 +106,8 @@ private:
     std::size_t      size_ = 0;
 };
 
-/// Returns the index, less than 64, of the `address_map` that stores `key` if an owner divides its
-/// keys among 64. The index is independent of the high bits of `scramble(key)`, which select a cell
-/// within one map.
+/// Returns in which of 64 tables `key` is stored. The result is independent of the bits that select
+/// a cell in that table.
 [[nodiscard]] constexpr std::size_t shard_of_64(std::uint64_t key) noexcept {
     std::uint64_t const mixed = scramble(key);
     return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);

@@ -14,12 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// A hash table with one record for each address, such as the address of a live block. The table
-/// owns the records. A record keeps its place in memory until it is erased.
+/// A hash table that owns one record for each address, such as that of a live block. A record stays
+/// in place until erased.
 ///
-/// Failure   `at` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `at` throws `std::bad_alloc` and changes nothing; no other function fails.
 /// Threads   One thread at a time.
-/// Cost      `at` allocates a record for a new address. Otherwise that of `address_map`.
 template <class Record>
 class address_records {
 public:

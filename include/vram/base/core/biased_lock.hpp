@@ -20,27 +20,17 @@
 namespace vram {
 namespace detail {
 
-/// A lock for short critical sections that is cheap for the one thread that uses it repeatedly. The
-/// first thread that locks owns the *bias*: it locks and unlocks by plain stores (if
-/// `process_fence` is available). If another thread locks, the bias is revoked: from then on each
-/// thread locks by an atomic exchange and unlocks by a store. Of the waiting threads, one polls and
-/// the others sleep. If the first thread then locks often enough in a row, while no thread waits,
-/// it owns the bias again. The required number doubles each time, up to a million. A moved-to
-/// object contains a new, unlocked lock.
+/// A lock for very short critical sections. The thread that locks first owns the *bias*: it locks
+/// and unlocks by plain stores. When another thread locks, the bias is revoked, and all threads
+/// lock by an atomic exchange.
 ///
-/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence executed only by
-/// the thread that revokes the bias (Dice, Huang, Yang, 2001). The bias can also return.
-///
-/// Threads   Any thread may lock. The object must not be moved while a thread holds the lock or
-///           waits for it.
-/// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
-///           several. A waiting thread occupies a core for some microseconds and then yields it. So
-///           code under this lock calls no upstream, and no platform function that waits.
+/// Threads   The lock must not be moved while a thread holds or awaits it.
+/// Cost      A waiting thread polls: call no upstream and no waiting platform function under the
+///           lock.
 class biased_lock {
 public:
-    /// Locks in its constructor (except that of `hold_by_bias`, if the thread does not own the
-    /// bias) and unlocks in its destructor. All functions are inlined, so that the compiler keeps a
-    /// guard in registers.
+    /// Holds the lock from construction to destruction; a guard of `hold_by_bias` may be without
+    /// it. Inlined, so that it stays in registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(biased_lock const& owner) noexcept : owner_{&owner} {
@@ -65,8 +55,8 @@ public:
             if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
-        /// Called while the guard holds the lock. Returns true if it was taken by plain stores, as
-        /// only the thread that owns the bias can, and not by an atomic exchange.
+        /// Returns true if the thread took the lock by plain stores (owns the bias), not by an
+        /// atomic exchange. Call only under the lock.
         [[nodiscard]] bool by_bias() const noexcept { return flag_ == &owner_->inside_; }
 
     private:
@@ -79,8 +69,8 @@ public:
 
         biased_lock const* owner_;
         bool               held_ = false;
-        /// If `held_`, the flag of the lock that `unlock` sets to false: `inside_` if the thread
-        /// took the lock by its bias (by plain stores), otherwise `taken_`.
+        /// The flag that unlocking sets to false: `inside_` for a lock taken by plain stores,
+        /// `taken_` for one taken by an exchange.
         std::atomic<bool>* flag_ = nullptr;
     };
 
@@ -89,34 +79,32 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
-    /// Takes the lock only if the calling thread owns the bias (locks by plain stores). Otherwise
-    /// returns a guard without the lock: test `owns_lock()` of the result.
+    /// Takes the lock only if the calling thread may lock by plain stores (owns the bias). Test
+    /// `owns_lock()` of the result.
     [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
         return guard{*this, guard::only_by_bias{}};
     }
 
 private:
     enum class use : unsigned char {
-        /// Only one thread, `first_`, takes the lock, and does so by plain stores (it owns the
-        /// bias). Also the state of a lock that no thread has taken yet.
+        /// Only one thread takes the lock, by plain stores (it owns the bias). Also the initial
+        /// state.
         alone,
-        /// A second thread revokes the bias, so that `first_` uses no plain store any more: it
-        /// waits until `first_` has unlocked.
+        /// A second thread is revoking the bias: it waits until the owner of the bias has unlocked.
         ending,
         /// The bias was revoked: each thread, also `first_`, takes the lock by an atomic exchange.
         shared,
     };
 
-    /// Takes the lock. Returns true if the calling thread took it by its bias (by plain stores),
-    /// and false if it took it by an atomic exchange.
+    /// Takes the lock. Returns true if that took plain stores only (the thread owns the bias).
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         return take_by_bias() || take_with_others();
     }
     [[nodiscard, gnu::always_inline]] bool take_by_bias() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            // The compiler must keep the store above before the load below. If another thread
-            // revokes the bias, its `process_fence::make()` orders the two for the CPU as well.
+            // The compiler must not move the load up. `process_fence::make()` orders both accesses
+            // for the CPU when another thread revokes the bias.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
@@ -130,18 +118,17 @@ private:
         }
         return await();
     }
-    /// Takes the lock by an atomic exchange and returns true. Returns false if another thread has
-    /// taken the lock by an exchange, or if the bias is not revoked (the thread `first_` locks by
-    /// plain stores): `first_` may have got the bias again after the caller's test of `use_`.
+    /// Tries to take the lock by an atomic exchange. Returns false if the lock is taken, or if one
+    /// thread locks by plain stores.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
+        // The thread `first_` may have got the bias again after the caller read `use_`.
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Called after an atomic exchange took the lock. Counts how often in a row the thread `first_`
-    /// took the lock; another thread sets the count to 0. At `enough_`, which then doubles,
-    /// `first_` owns the bias (locks by plain stores) from its next locking on.
+    /// Counts how often in a row the thread `first_` locks by an exchange. At `enough_`, gives this
+    /// thread the bias: it may lock by plain stores.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -168,22 +155,19 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias: from now on also `first_`, the thread that locks by plain stores, must
-    /// lock by an atomic exchange. Returns once `first_` does not hold the lock. The fence orders
-    /// the accesses of both threads: either `first_` reads `use::ending`, and then locks by an
-    /// exchange, or this thread reads that `inside_` is true (`first_` holds the lock) and waits.
-    /// If `first_` is null, no thread has locked yet, and there is no bias.
+    /// Revokes the bias: the thread `first_` may not lock by plain stores any more. Returns when
+    /// that thread does not hold the lock.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
             process_fence::make();
+            // Now either `first_` reads `use::ending`, or this thread reads that `inside_` is true.
             for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Called between two attempts to take the lock. Each call pauses twice as long as the call
-    /// before, up to 256 pause instructions. Further calls yield the core instead, because a thread
-    /// that holds the lock for so long has probably been preempted, perhaps by this thread.
+    /// Called between two attempts to take the lock. Pauses, each time twice as long as before;
+    /// after a while, yields the core instead.
     class waiting {
     public:
         void operator()() noexcept {
@@ -193,8 +177,7 @@ private:
         }
 
     private:
-        /// Executes the CPU's instruction for polling loops, which leaves the execution units to
-        /// the core's other hardware thread.
+        /// Executes the CPU's instruction for polling loops.
         static void pause() noexcept {
 #if defined __x86_64__
             __builtin_ia32_pause();
@@ -216,23 +199,21 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// Identifies the thread that may lock by plain stores (it owns the bias), or was the last that
-    /// could: the address of its thread-local `locks_held`. Null if there was no such thread.
+    /// The thread that may, or could last, lock by plain stores (owner of the bias), as the address
+    /// of its `locks_held`. Null initially.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True while the thread that owns the bias (`first_`) holds the lock, which it took by a plain
-    /// store to this flag. Also true for a moment if that thread stores true and then finds that
-    /// another thread is revoking the bias, or has revoked it.
+    /// True while the owner of the bias holds the lock by a plain store. May also be true during a
+    /// failed attempt to lock.
     mutable std::atomic<bool> inside_ = false;
-    /// The lock as all threads share it once the bias is revoked: a thread takes it by an atomic
-    /// exchange with true, and releases it by a store. Also true for a moment in an attempt that
-    /// fails, because `first_` owns the bias again.
+    /// True while a thread holds the lock by an atomic exchange. May also be true during a failed
+    /// attempt to lock.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that the thread `first_` has taken the lock by an atomic exchange,
-    /// without waiting for it. At `enough_`, `first_` may lock by plain stores again.
+    /// Number of times in a row that the thread `first_` has locked by an exchange, without
+    /// waiting.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which the thread `first_` owns the bias (locks by plain stores)
-    /// again. It then doubles, up to `most_in_a_row`, because to revoke the bias costs a fence.
+    /// Value of `in_a_row_` at which the thread `first_` may lock by plain stores again. Doubled
+    /// each time, as revoking is slow.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

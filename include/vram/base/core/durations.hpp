@@ -6,7 +6,6 @@
 
 #include <vram/base/requirements.hpp>
 
-// Includes <mutex> instead of <chrono>: <mutex> declares functions with durations and time points,
-// so it provides these types. <chrono> also provides calendars, and with them string streams. It
-// adds a third of a second to the time that nvcc takes for a file.
+// <mutex> declares the durations and time points of <chrono> without its calendars, which take nvcc
+// a third of a second for each file.
 #include <mutex> // nanoseconds, steady_clock

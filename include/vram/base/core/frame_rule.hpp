@@ -24,19 +24,16 @@ struct vram_eh_bases {
     void* data;
     void* function; ///< the first address of the function
 };
-/// A function of the unwinder (libgcc): returns the entry of the unwind table for the function that
-/// contains `address`. A null pointer if no library defines `_Unwind_Find_FDE`.
+/// Returns the unwind table's entry for the function that contains `address`. A null pointer if no
+/// library defines it.
 [[gnu::weak]] void const* vram_find_fde(void* address, vram_eh_bases* found) noexcept
     asm("_Unwind_Find_FDE");
 }
 #endif
 
-/// How a stack walk finds the return address of a function, and its caller's rbp, at one call in
-/// the function: the return address is at a fixed distance above the stack pointer or rbp, and the
-/// caller's rbp at a fixed distance from there, or still in rbp. Read from the tables that
-/// exceptions use (DWARF, .eh_frame). A frame of no fixed size (`alloca`) has a rule with rbp.
-///
-/// Failure   Never throws. A rule that this class cannot express is `unknown`.
+/// How a stack walk finds the return address of a function and its caller's rbp: both are at fixed
+/// distances from the stack pointer or rbp. Read from the unwind tables for exceptions (DWARF,
+/// .eh_frame). A rule that this class cannot express is `unknown`.
 struct frame_rule {
     enum class base : std::uint8_t {
         unknown,
@@ -49,19 +46,18 @@ struct frame_rule {
     bool saved = false; ///< true if the frame has the caller's rbp; else it is still in rbp
     /// Distance from the base to the end of the frame. The return address is just below the end.
     std::int32_t size = 0;
-    /// If `saved`: offset of the place of the caller's rbp from the end (the highest address) of
-    /// the frame, in bytes (negative).
+    /// If `saved`: offset in bytes (negative) from the end of the frame to the caller's rbp.
     std::int32_t rbp = 0;
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
-    /// Returns the rule for a stack walk that continues from `return_address`: that of the function
-    /// in which the call before this address lies, at this call. `unknown` if no rule is found.
+    /// Returns the rule for the function that contains the call before `return_address`; `unknown`
+    /// if no rule is found.
     [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
 };
 
-/// Reads the rule for one call in a function from the unwind table (.eh_frame) of the library that
-/// contains the function: `entry` runs the DWARF instructions of the function up to that call.
+/// Reads the rule for one call from the unwind table (DWARF, .eh_frame) of the library that
+/// contains the function.
 class frame_table_reader {
 public:
     explicit frame_table_reader(std::size_t offset) noexcept : offset_{offset} {}
@@ -116,8 +112,8 @@ private:
         auto const size = take_unsigned();
         at_ += size;
     }
-    /// Returns the size in bytes of a pointer that the unwind table stores with `encoding` (a DWARF
-    /// constant DW_EH_PE_...), or 0 if the encoding is not supported.
+    /// Returns the size in bytes of a pointer stored with `encoding` (DW_EH_PE_...), or 0 if not
+    /// supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
         case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50, DW_EH_PE_aligned: not supported
@@ -131,8 +127,8 @@ private:
         }
     }
 
-    /// Reads the entry of the unwind table that several functions share (DWARF's common information
-    /// entry). Returns false if the entry has contents that this class does not support.
+    /// Reads the table entry that several functions share (DWARF's common information entry).
+    /// Returns false if it is not supported.
     [[nodiscard]] bool common(std::uint8_t const* cie) noexcept {
         std::uint32_t const length  = word<std::uint32_t>(cie);
         std::uint8_t const  version = cie[8];
@@ -166,9 +162,8 @@ private:
         return run(cie + 4 + length);
     }
 
-    /// Runs the unwind instructions (DW_CFA opcodes) before `end`. Stops earlier if the code
-    /// address that they describe lies behind the call. Returns false if an opcode is not
-    /// supported.
+    /// Runs the unwind instructions (DW_CFA opcodes) up to the call or `end`. Returns false if one
+    /// is not supported.
     [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
         while (at_ < end && place_ <= offset_) {
             std::uint8_t const  op   = *at_++;
@@ -224,9 +219,8 @@ private:
             skip_augmentation();
             now_.from = frame_rule::base::unknown;
             return true;
-        // DW_CFA_expression and DW_CFA_val_expression: a DWARF expression computes the address at
-        // which a register of the caller is saved, or the value of the register. Not supported for
-        // rbp and the return address.
+        // DW_CFA_expression, DW_CFA_val_expression: a formula gives the place of a register or its
+        // value.
         case 0x10:
         case 0x16: {
             auto const which = take_unsigned();

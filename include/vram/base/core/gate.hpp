@@ -14,14 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// A mutex with a condition variable: one host thread changes data under the mutex and notifies,
-/// and another waits until the data has the expected value.
+/// A mutex with a condition variable: a thread changes data under the mutex and notifies; another
+/// waits until the data has the expected value. `platform::gate` is the version of a platform.
 ///
 ///     { auto held = g.hold(); ready = true; }   g.notify();        // one side
 ///     auto held = g.hold(); g.wait(held, [&] { return ready; });   // the other
-///
-/// Each platform defines the type of its gates as `platform::gate`. The gate of the simulated
-/// platform also passes the simulated time of the notifying thread to the waiting one.
 class gate {
 public:
     using guard = std::unique_lock<std::mutex>;
@@ -34,16 +31,15 @@ public:
         while (!ready()) { condition_.wait(held); }
     }
 
-    /// Waits until `ready()` returns true, but at most for the duration `most`. Returns the last
-    /// value of `ready()`. The mutex is locked during each call of `ready`.
+    /// Waits until `ready()` returns true, at most for the duration `most`. Returns the last value
+    /// of `ready()`.
     template <class Ready>
     bool wait_for(guard& held, std::chrono::nanoseconds most, Ready ready) {
         return condition_.wait_for(held, most, ready);
     }
 
-    /// Waits until `ready()` returns true, but at most for the duration `most`, and returns its
-    /// last value. Polls and yields the core instead of sleeping. Use it if the expected wait is so
-    /// short (microseconds) that sleeping and waking would take as long.
+    /// Waits for `ready()` as `wait_for` does, but polls instead of sleeping. For waits of a few
+    /// microseconds.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;

@@ -12,11 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed a limit.
+/// An atomic counter of bytes. `try_add` refuses to exceed a limit.
 ///
-/// Threads   Any thread may call `try_add`, `sub` and `used`. Move it only if no other thread uses
-///           it.
-/// Cost      One atomic operation. `try_add` repeats it under contention.
+/// Threads   Any thread may use it, but not during a move.
 class gauge {
 public:
     gauge() = default;
@@ -26,9 +24,8 @@ public:
         return *this;
     }
 
-    /// Adds `bytes` if the sum does not exceed `limit`. Returns true if it has added them. Uses
-    /// compare-and-exchange instead of adding and rolling back, so that another thread never sees
-    /// the bytes of a refused request, which could make its own request fail.
+    /// Adds `bytes` if the sum does not exceed `limit`; returns true if it did. Other threads never
+    /// see refused bytes.
     [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
         std::size_t now = used_.load(std::memory_order_relaxed);
         do {

@@ -20,17 +20,15 @@ namespace detail {
     return key * 0x9E3779B97F4A7C15U;
 }
 
-/// The one cell of every empty table with cells of this type. It is never written, so it does not
-/// matter if shared libraries have separate copies.
+/// The one cell of every empty table. Never written, so shared libraries may have separate copies.
 template <class Cell>
 inline Cell no_cells{};
 
-/// The array of cells of a hash table. The number of cells is a power of two, and a new array is
-/// zeroed. An empty table has one cell, which is only read.
+/// The array of cells of a hash table. The number of cells is a power of two. An empty table has
+/// one cell, which is only read.
 ///
-/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Failure   The constructor throws `std::bad_alloc`; no other function fails.
 /// Threads   One thread at a time.
-/// Cost      `home` costs one multiplication.
 template <class Cell>
 class hash_cells {
 public:
@@ -53,9 +51,8 @@ public:
         if (mask_ != 0 && cells_ != &detail::no_cells<Cell>) { ::operator delete(cells_); }
     }
 
-    /// Returns the number of cells that a hash table of `size` keys needs: the present number (at
-    /// least 128), doubled until `room(cells)` is at least `size`. `room(cells)` is the caller's
-    /// limit: the largest number of keys in a table of `cells` cells.
+    /// Returns the number of cells for `size` keys: at least the present number. `room(cells)`
+    /// returns the largest number of keys in `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;
@@ -64,14 +61,13 @@ public:
     }
     [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
 
-    /// `home` returns the index of the cell in which the search for `key` begins. `after` returns
-    /// the index of the cell that is searched after cell `i`, cyclically.
+    /// `home` returns the index of the cell where the search for `key` begins; `after` that of the
+    /// cell searched next, cyclically.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// Returns the number of steps of a linear search from the cell `from` to the cell `to`, if the
-    /// search continues at cell 0 after the last cell.
+    /// Returns the number of steps of a cyclic linear search from the cell `from` to the cell `to`.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }

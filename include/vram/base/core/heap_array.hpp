@@ -13,12 +13,11 @@
 namespace vram {
 namespace detail {
 
-/// A growable array: the parts of `std::vector` that resources need, at a hundredth of the include
-/// cost. `Element` must have a move constructor that does not throw.
+/// A growable array: the parts of `std::vector` that resources need, in a small header. `Element`
+/// must have a move constructor that does not throw.
 ///
 /// Failure   `reserve` and `push` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Amortised constant. A call that fits in `capacity` does not allocate.
 template <class Element>
 class heap_array {
 public:

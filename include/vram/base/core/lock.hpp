@@ -12,10 +12,10 @@
 namespace vram {
 namespace detail {
 
-/// A mutex that can be a member of a movable class: a moved-to object has a new, unlocked mutex. A
-/// thread that holds it calls no upstream resource, and no platform function that waits.
+/// A mutex that can be a member of a movable class. While a thread holds it, the thread calls no
+/// upstream resource, and no platform function that waits.
 ///
-/// Threads   The owner must not be moved while another thread holds or waits for the lock.
+/// Threads   The owner must not be moved while a thread holds or awaits the lock.
 class lock {
 public:
     /// Locks the mutex in its constructor and unlocks it in its destructor.

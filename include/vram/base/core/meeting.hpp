@@ -12,15 +12,12 @@
 namespace vram {
 namespace detail {
 
-/// A mutex with a condition: one host thread changes data under the mutex and notifies, and another
-/// waits until the data has the expected value. It is a `gate` (mutex and condition variable)
-/// without time limits, and needs no `<condition_variable>`, which adds a fifth of a second to the
-/// time that nvcc takes for a file.
+/// A mutex with a condition: a thread changes data under the mutex and notifies; another waits
+/// until the data has the expected value. It needs no `<condition_variable>`, which is slow to
+/// compile.
 ///
 ///     { auto held = m.hold(); ready = true; }   m.notify();        // one side
 ///     auto held = m.hold(); m.wait(held, [&] { return ready; });   // the other
-///
-/// Threads   Any thread may call.
 class meeting {
 public:
     using guard = std::unique_lock<std::mutex>;

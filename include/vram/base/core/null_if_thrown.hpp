@@ -14,13 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the result of `attempt()`, which allocates `bytes`, or null if it throws. An exception
-/// other than `std::bad_alloc` is reported to the error sink, in the name of `resource`. `caller`
-/// is the line of the program that called, if it is known.
-///
-/// Failure   Never throws.
-/// Threads   Any thread may call.
-/// Cost      That of `attempt`.
+/// Returns the result of `attempt()`, or null if `attempt` throws. Reports exceptions other than
+/// `std::bad_alloc` to the error sink.
 template <class Attempt>
 [[nodiscard]] void*
 null_if_thrown(char const* resource, std::size_t bytes, Attempt const& attempt,

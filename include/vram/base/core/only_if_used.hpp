@@ -9,9 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// The default argument of a template parameter that the template does not use. A class or function
-/// is such a template, so that only files that use it compile it: nvcc compiles each function that
-/// is no template in every file, with all functions of the standard library that it calls.
+/// Default argument of an unused template parameter, which makes a function a template. Then nvcc
+/// compiles it only in files that use it.
 struct only_if_used {};
 
 } // namespace detail

@@ -16,33 +16,28 @@
 namespace vram {
 namespace detail {
 
-/// Detects the end of the process: a thread has called `exit`, or `main` has returned. From then
-/// on, objects in static storage are destroyed in an order that no program controls.
-///
-/// An object that owns memory or handles of a platform calls `watch` in its constructor. If the
-/// object is in static storage, its destructor then sees that `began` is true, even if it was
-/// constructed after the first call of `watch`. `quick_exit`, `_exit` and `abort` destroy no
-/// object.
+/// Detects the end of the process: `exit` was called, or `main` has returned. An object that owns
+/// memory or handles calls `watch` in its constructor. If it is in static storage, its destructor
+/// then sees that `began` is true.
 ///
 /// Threads   Any thread may call.
-/// Cost      `began` is one relaxed load. `watch` is one more, and a store to a thread-local
-///           variable. The C library keeps 32 bytes for each ended thread that called `watch`.
+/// Cost      `began` is one relaxed load; `watch` is one more, and a thread-local store.
 class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
 
-    /// Makes `began` return true from now on. A platform calls this function if it detects the end
-    /// of the process first, as by the error cudaErrorCudartUnloading.
+    /// Makes `began` return true. For a platform that detects the end of the process itself, such
+    /// as by cudaErrorCudartUnloading.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
-    /// Registers handlers so that, after a call of `exit` or the end of `main`, `began()` returns
-    /// true before the first object in static storage is destroyed.
+    /// Makes `began()` return true before the first object in static storage is destroyed at the
+    /// end of the process.
     static void watch() noexcept {
         // `atexit` handlers run last in, first out: this one runs before the destructor of each
         // static object that was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
-        // Each CUDA allocation calls this function. Threads that only read a shared variable do not
-        // slow each other down, so `made_` is written only if it changes.
+        // Written only when it changes, so that threads which only read the shared variable do not
+        // slow each other down.
         if (!made_.load(std::memory_order_relaxed)) {
             made_.store(true, std::memory_order_relaxed);
         }
@@ -51,11 +46,8 @@ public:
     }
 
 private:
-    /// Each thread that calls `watch` has one such thread-local object. Its destructor runs when
-    /// the thread ends, and, in the thread that calls `exit`, before all static destructors. It
-    /// registers `note` with `atexit` once more, so that `note` also runs before the destructors of
-    /// static objects that were constructed after the first `watch`. If the thread merely ends, the
-    /// additional handler is harmless.
+    /// A thread-local object. At the end of its thread it registers `note` again, to run before the
+    /// destructors of static objects made since.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);
@@ -73,8 +65,7 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    /// True if a thread has called `watch` since the last `farewell` (an object of each thread that
-    /// called it) was destroyed.
+    /// True if a thread has called `watch` since the last destruction of a `farewell`.
     static inline constinit std::atomic<bool> made_{false};
 };
 

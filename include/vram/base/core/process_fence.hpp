@@ -26,17 +26,16 @@ namespace vram {
 namespace detail {
 
 /// A memory fence for two threads that each store one variable and then load the other's. The
-/// thread on the frequent path needs only a compiler fence between its store and its load; the
-/// thread on the rare path calls `make`, which acts as the fence of both threads. Uses the system
-/// call `membarrier` of Linux 4.14. Not available under ThreadSanitizer.
+/// frequent path needs only a compiler fence; the rare path calls `make`, which acts for both
+/// threads. Not available under ThreadSanitizer.
 ///
-/// Failure   If the system has no `membarrier`, `available` returns false; do not call `make`.
-/// Threads   Any thread may call both functions.
-/// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
+/// Failure   If `available` returns false, do not call `make`.
+/// Threads   Any thread may call.
+/// Cost      `make` takes a few microseconds and interrupts the cores of this process.
 class process_fence {
 public:
-    /// Returns true if the system can execute the fence, so that `make` may be called. The first
-    /// call registers the process for the system call `membarrier`.
+    /// Returns true if `make` may be called. The first call registers the process for the system
+    /// call `membarrier`.
     [[nodiscard]] static bool available() noexcept {
 #ifdef VRAM_HAS_PROCESS_FENCE
         static bool const registered =

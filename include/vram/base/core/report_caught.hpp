@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Reports `e` to the error sink, with the error code and the text of the exception that is being
-/// handled. It is called in the `catch (...)` of a function that must not throw.
+/// Reports `e` with the code and text of the exception that is being handled. For the `catch (...)`
+/// of functions that must not throw.
 ///
 ///     try { Platform::record(event, s); } catch (...) {
 ///         report_caught({.kind = error_kind::platform_error, .call = "record"});
@@ -32,8 +32,7 @@ inline void report_caught(error e) noexcept {
     } catch (...) { report_error(e); }
 }
 
-/// Reports that the function `call` of a platform failed, with the exception that is being handled,
-/// as `report_caught` does. Not inlined, so that each place that calls it stays small.
+/// Reports that the platform's function `call` failed, with the exception that is being handled.
 [[gnu::noinline]] inline void
 report_failed_call(char const*          call,
                    std::source_location where = std::source_location::current()) noexcept {

@@ -36,16 +36,14 @@ struct stack_node {
     }
 };
 
-/// All different call stacks that were passed to `keep` in this process. None is freed, because an
-/// event may refer to a call stack until the end of the process.
+/// All different call stacks that were stored in this process. None is freed, because an event may
+/// refer to one until the process ends.
 ///
-/// Failure   `keep` returns null if there is no host memory for a new stack.
-/// Threads   Any thread may call any function. Only a new stack takes a lock.
+/// Threads   Any thread may call any function.
 class stack_depot {
 public:
-    /// Returns the one stored call stack with these `count` return addresses, so that equal stacks
-    /// have equal pointers. Stores a copy first if there is none; returns null if there is no host
-    /// memory for the copy.
+    /// Returns the stored call stack with these addresses, and stores it first if it is new.
+    /// Returns null without host memory for a copy.
     [[nodiscard]] static stack_node const* keep(void const* const* frames,
                                                 std::size_t        count) noexcept {
         std::uint64_t const hash  = hash_of(frames, count);
@@ -97,23 +95,19 @@ private:
     }
 };
 
-/// Walks the stack of the calling thread. The compiler's unwinder takes some microseconds for eight
-/// frames, so a thread stores a rule for each return address that the unwinder finds (see
-/// `frame_rule`), and first walks by these rules. The result is used only if every rule is known
-/// and leads further up the thread's stack, and the unwinder has found an equal call stack before.
-/// Otherwise the unwinder walks.
+/// Walks the stack of the calling thread. A thread stores a rule for each return address that the
+/// compiler's unwinder finds (see `frame_rule`). It walks by these rules where possible, which is
+/// faster, and otherwise by the unwinder.
 ///
-/// Failure   `here` returns null if the compiler has no unwinder, without host memory, and for 0
-///           frames.
+/// Failure   `here` returns null if the compiler has no unwinder, or without host memory.
 /// Threads   Any thread.
-/// Cost      About 40 ns for eight frames by rules (on Linux with x86-64), also if other calls of
-///           the same functions were made since. 48 KiB of host memory for each thread that walks.
+/// Cost      About 40 ns for eight frames by rules; 48 KiB of host memory for each thread.
 class stack_walk {
 public:
     static constexpr unsigned most = 32; ///< the largest number of frames
 
-    /// Returns the call stack of the calling thread: the innermost `frames` return addresses, at
-    /// most `most`. The first is that of `here` itself: an address in the function that calls it.
+    /// Returns the innermost `frames` (at most `most`) return addresses of the calling thread. The
+    /// first is in the function that calls `here`.
     [[gnu::noinline]] static stack_node const* here(unsigned frames) noexcept {
 #if __has_include(<unwind.h>)
         if (frames == 0) { return nullptr; }
@@ -157,8 +151,8 @@ private:
         }
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the rule by which a walk continues from this return address to the next one.
-        /// Returns null if this thread has not stored a rule for the address.
+        /// Returns the rule by which a walk continues from this return address; null if this thread
+        /// has not stored one.
         [[nodiscard]] frame_rule const* rule(void const* address) const noexcept {
             for (auto const& each : rules[set(address)]) {
                 if (each.address == address) { return &each.is; }
@@ -177,8 +171,8 @@ private:
             void const* address = nullptr;
             frame_rule  is{};
         } rules[sets][ways];
-        /// Number of rules stored so far, in all sets. A new rule is stored at the index
-        /// `turn % ways` of the set that its address selects, in place of the rule that is there.
+        /// Number of rules stored so far. Modulo `ways`, the index in a set at which the next rule
+        /// replaces another.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
         std::uintptr_t end    = 0; ///< the first address above the stack; 0 if unknown
@@ -186,11 +180,8 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Walks the stack of the thread from the function with the frame address `frame`, by the rules
-    /// (`frame_rule`) stored for the return addresses on the way. Returns the stored call stack of
-    /// at most `frames` return addresses. Returns null if `frame` lies on another stack, if a rule
-    /// is missing, unknown, or does not lead to a higher address of the stack, or if this call
-    /// stack was never stored.
+    /// Walks the stack from the frame address `frame` by stored rules. Returns null if a rule is
+    /// missing, or this call stack was never stored.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
@@ -206,9 +197,8 @@ private:
             frame_rule const* const rule = its->rule(found[count - 1]);
             if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
             if (rule->from == frame_rule::base::none) { break; }
-            // `at` is the place of the return address. The address after it is the stack pointer of
-            // the calling function at the call; the frame of that function extends to higher
-            // addresses.
+            // The address after the return address is the stack pointer of the calling function at
+            // the call.
             std::uintptr_t const low = at + sizeof(void*);
             std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
                                        static_cast<std::size_t>(rule->size);
@@ -223,9 +213,8 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory in which the calling thread remembers frame rules (one per return
-    /// address: how to find the caller's frame). Does nothing if the thread is ending and has
-    /// destroyed that memory already.
+    /// Allocates the memory in which the calling thread stores its frame rules. Does nothing if the
+    /// thread is ending.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {
@@ -245,8 +234,8 @@ private:
         void const* const* frame; ///< frame address of the function `here()`, which the walk skips
         unsigned           count = 0;
         bool               begun = false;
-        /// True if the unwinder finds the return address of `here` at `frame[1]`, from which a walk
-        /// by rules starts. If false, the thread remembers no rules from this walk.
+        /// True if the unwinder finds the return address of `here` at `frame[1]`. Otherwise no
+        /// rules are stored.
         bool        regular = false;
         void const* frames[most]{};
     };

@@ -26,21 +26,19 @@ struct tag_node {
     std::uint32_t   id;   ///< the number of the tag, from 1 on
 };
 
-/// All tags of the process. Each path is stored once, so two tags are equal if their addresses are.
-/// Nothing is freed, because an event may refer to a tag until the end of the process.
+/// All tags of the process, never freed. Each path is stored once, so that equal tags have equal
+/// addresses.
 ///
-/// Failure   `descend` leaves out a new level if there is no host memory for it, if its path would
-///           be longer than `longest`, or if there are `most` tags.
-/// Threads   Any thread may call any function. Only a new tag takes a lock.
-/// Cost      `descend` compares the name with the tags that have the same hash.
+/// Failure   `descend` leaves out a level that cannot be stored: no host memory, or too many tags
+///           or characters.
+/// Threads   Any thread may call any function.
 class tag_tree {
 public:
     static constexpr std::size_t   longest = 255;    ///< the largest number of characters of a path
     static constexpr std::uint32_t most    = 65'535; ///< the largest number of tags
 
-    /// Returns the tag `name` within `outer` (null: the outermost level), and makes it if it does
-    /// not exist. Each '/' in the name begins a further level. A level is left out if it has no
-    /// name, the name of the level around it, or cannot be stored (see `make`).
+    /// Returns the tag `name` within `outer` (null: the outermost level); makes it if it is new.
+    /// Each '/' begins a further level.
     [[nodiscard]] static tag_node const* descend(tag_node const* outer, char const* name,
                                                  std::size_t length) noexcept {
         char const* const end = name + length;
@@ -109,9 +107,8 @@ private:
         return each;
     }
 
-    /// Makes the tag `name` (`n` characters) in the tag `outer`, with the next number. Returns null
-    /// if there is no host memory, if the path would be longer than `longest`, or if there are
-    /// `most` tags. The caller must hold `mutex`.
+    /// Makes the tag `name` within `outer`. Returns null if it cannot be stored. The caller must
+    /// hold `mutex`.
     [[nodiscard]] static tag_node* make(tag_node const* outer, std::uint64_t hash, char const* name,
                                         std::size_t n) noexcept {
         std::size_t const before = outer != nullptr ? std::strlen(outer->path) + 1 : 0;

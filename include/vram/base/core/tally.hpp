@@ -13,10 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// The current value, the highest value and the sum of all additions of a number that rises and
-/// falls, such as live bytes.
+/// The present value, the peak and the sum of all additions of a number such as live bytes.
 ///
-/// Threads   Not synchronised. The owner protects it with a lock.
+/// Threads   Not synchronised: protect it with a lock.
 struct tally {
     std::size_t   value = 0; ///< the current value
     std::size_t   peak  = 0; ///< the largest `value` since the construction

@@ -16,8 +16,8 @@ namespace detail {
 /// Bit n of this bitmap is set while a running thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads so far that found all numbers below `most_thread_numbers` in use. These
-/// threads get numbers from `most_thread_numbers` on, which several threads may share.
+/// Number of threads that found all numbers below `most_thread_numbers` in use. They get larger
+/// numbers, which they may share.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;
@@ -40,16 +40,14 @@ inline unsigned take_thread_number() noexcept {
     return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
 }
 
-/// Owns the number of a thread, as a thread-local object. At the end of the thread, the destructor
-/// makes the number available to other threads, unless threads share it (numbers from
-/// `most_thread_numbers` on).
+/// Owns the number of a thread, as a thread-local object. The destructor makes a number below
+/// `most_thread_numbers` available again.
 class thread_number_holder {
 public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Threads beyond the 1024th share numbers from 1024 on: these have no bit in the bitmap of
-        // numbers in use, so there is nothing to release.
+        // Shared numbers, from 1024 on, have no bit in the bitmap.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_release);
@@ -63,22 +61,18 @@ private:
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
     struct own_holder : thread_number_holder {
-        // Destructors of this thread that run later get the number 1024, which threads share,
-        // because by then another thread may have this thread's number.
+        // Destructors that run later get the shared number 1024: another thread may already have
+        // this thread's number.
         ~own_holder() { number_of_the_thread = most_thread_numbers; }
     };
     thread_local own_holder const held;
     return number_of_the_thread = held.number();
 }
 
-/// Returns the number of the calling thread: the lowest that no other running thread had when this
-/// thread first called this function. So if never more than n threads run at the same time, all
-/// numbers are below n. When a thread ends, its number becomes available; the end of the thread
-/// happens before the call in which another thread takes the number. If more than 1024 threads run,
-/// the others have numbers from 1024 on, which several threads may share. A thread that has given
-/// its number back, and still runs destructors of thread-local objects, has the number 1024.
+/// Returns the number of the calling thread: the lowest one free at its first call. Numbers below
+/// 1024 are unique among running threads; others may be shared.
 ///
-/// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
+/// Cost      One load of a thread-local variable.
 [[nodiscard]] inline unsigned thread_number() noexcept {
     unsigned const known = detail::number_of_the_thread;
     return known != detail::no_thread_number ? known : detail::first_thread_number();

@@ -14,12 +14,11 @@ namespace vram {
 namespace detail {
 
 /// 32 objects (*shards*), of which each thread uses one, by its number. From the 33rd thread on,
-/// threads share shards. A bit set shows which shards any thread has used so far.
+/// threads share shards.
 ///
 ///     shard& s = shards.mine([](shard& first) { return first.lock.hold(); });
 ///
 /// Threads   Any thread may call any function.
-/// Cost      `mine`: a load of the bit set. `for_each`: a visit of each shard in the set.
 template <class Shard>
 class thread_shards {
 public:
@@ -27,8 +26,8 @@ public:
     /// Bit i is set if the shard i is in the set.
     using set = std::uint32_t;
 
-    /// Returns the shard of the calling thread. If no thread has used it yet, adds it to the set of
-    /// used shards, while the thread holds the lock that `lock(shard)` returns.
+    /// Returns the shard of the calling thread. At its first use, marks it as used, under the lock
+    /// that `lock(shard)` returns.
     template <class Lock>
     [[nodiscard, gnu::always_inline]] Shard& mine(Lock const& lock) noexcept {
         unsigned const at = thread_number() % count;

@@ -13,9 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// The number of the trial (one call of `survives_oom`) to which the thread belongs; 0 for none. A
-/// thread of the simulated device inherits the number of the thread that starts it, if its
-/// `sim_node` runs threads in an order that each run repeats.
+/// The number of the trial (one call of `survives_oom`) to which the thread belongs; 0 for none.
 inline constinit thread_local std::uint64_t trial_of_thread = 0;
 
 /// Until the end of the scope, the calling thread belongs to the trial `number` (one call of

@@ -23,8 +23,8 @@ constexpr std::string_view text_with_type() noexcept {
 #endif
 }
 
-/// Returns the name of the class or class template of `Type`, without namespaces and arguments:
-/// `pool` for `vram::pool<vram::cuda_resource>`. The text lives as long as the program.
+/// Returns the name of the class (template) without namespaces and arguments: `pool` for
+/// `vram::pool<vram::cuda_resource>`.
 template <class Type>
 constexpr std::string_view type_name() noexcept {
     // The compiler's text before and after the name has the same length for all types, so it is

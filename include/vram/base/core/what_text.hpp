@@ -13,19 +13,16 @@
 namespace vram {
 namespace detail {
 
-/// The text of an exception with its numbers, built in the constructor. If there is no host memory
-/// for it, it is a fixed text.
+/// The text of an exception, built in the constructor; a fixed text without host memory. Copies
+/// share the text and never throw.
 ///
 ///     text_{"vram: the file is too short", [&] { return "vram: " + std::to_string(n) + ...; }}
-///
-/// Threads   Copies share the text, and copying never throws.
-/// Cost      One allocation.
 class what_text {
 public:
     explicit what_text(char const* literal) noexcept : literal_{literal} {}
 
-    /// Calls `build()`, which returns the text as a `std::string`. If it throws, for example for
-    /// lack of host memory, the text is `literal` instead, which is not copied.
+    /// Stores the text that `build()` returns, or `literal`, which is not copied, if `build`
+    /// throws.
     template <class Build>
     what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
         try {
@@ -58,8 +55,8 @@ private:
     return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
 }
 
-/// Adds the program's line `at` to exceptions: returns the result of `call()`, but if it throws an
-/// `Error` without a line of the program and `at` is known, throws a copy of it with the line `at`.
+/// Returns `call()`. If that throws an `Error` without a line of the program, throws a copy with
+/// the line `at`.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

@@ -12,20 +12,18 @@
 namespace vram {
 namespace detail {
 
-/// A host thread, for platforms that run in real time. The destructor and the assignment wait until
-/// the callable has returned; the owner must make the callable return before that, for example by a
-/// stop token. A thread that destroys its own `worker` is detached instead.
+/// A host thread for platforms that run in real time. The destructor and the assignment wait until
+/// the callable returns: make it return before that, such as by a stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///
-/// Failure   The constructor throws `std::system_error` if no thread can be started. If the
-///           callable throws, the program ends, as with `std::thread`.
+/// Failure   The constructor throws `std::system_error` if no thread can be started.
 class worker {
 public:
     worker() = default;
 
-    /// Starts `body()` on a new thread. The first argument is the thread's current device on other
-    /// platforms; this class ignores it. The thread begins with the tag of its creator.
+    /// Starts `body()` on a new thread, which begins with the tag of the calling thread. The first
+    /// argument is ignored.
     template <class Device, class Body>
     worker(Device const&, Body&& body)
         : thread_{[from = current_tag(), run = std::forward<Body>(body)]() mutable {
@@ -41,8 +39,7 @@ public:
     }
     ~worker() { join(); }
 
-    /// Waits for the end of the thread; a second call does nothing. If the thread itself calls this
-    /// function, because it called `exit` and so destroys its own `worker`, it is detached instead.
+    /// Waits for the end of the thread. A thread that calls it for itself is detached instead.
     void join() noexcept {
         if (!thread_.joinable()) { return; }
         if (thread_.get_id() == std::this_thread::get_id()) { return thread_.detach(); }
