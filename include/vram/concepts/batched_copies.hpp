@@ -12,11 +12,9 @@
 
 namespace vram {
 
-/// `P::copy_batch(stream, to, from, bytes)` starts one copy per element of the three spans, which
-/// have equal lengths. The copies are ordered after the earlier work of the stream and before its
-/// later work, and have no order among themselves. `copy_batch` returns true if it started all
-/// copies. It returns false, and has started none, if the stream, the memory or the driver does not
-/// support such a call.
+/// A platform with `copy_batch`, which starts one copy per element of three spans of equal lengths,
+/// in stream order but without order among the copies. Returns false, and starts none, if the
+/// stream, the memory or the driver does not support that.
 template <class P>
 concept batched_copies =
     requires(typename P::stream s, std::span<void* const> to, std::span<void const* const> from,

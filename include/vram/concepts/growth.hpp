@@ -13,21 +13,19 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    /// The fewest bytes with which the pool can serve the request: the requested size, rounded up
-    /// as the pool rounds sizes, or less if a chunk is extended that has free memory at its end.
+    /// The smallest chunk, or extension of one, that serves the request, rounded as the pool rounds
+    /// sizes.
     std::size_t needed = 0;
     /// Bytes that the pool has reserved so far for blocks of this kind (small or large).
     std::size_t held = 0;
-    /// Free bytes of the device, which the pool queries before each call of the policy; 0 if the
-    /// policy's `asks_device` is false, so that the pool makes no query.
+    /// Free bytes of the device; 0 if the policy's `asks_device` is false, so that the pool makes
+    /// no query.
     std::size_t device_free = 0;
 };
 
-/// A function object that returns the size of a pool's next chunk, at least `needed` of the
-/// request. The pool requests that size from its upstream, or less if the pool's limit has less
-/// room. If the upstream refuses, the pool requests smaller sizes, down to `needed`. If
-/// `P::asks_device` is true, the pool sets `device_free` before each call, which costs a call to
-/// the platform.
+/// A function object that returns the size of a pool's next chunk, at least `needed` bytes. If the
+/// upstream refuses that size, the pool requests smaller ones, down to `needed`. If
+/// `P::asks_device` is true, the pool queries the device's free memory before each call.
 template <class P>
 concept growth = requires(P const& policy, growth_request const& request) {
     { policy(request) } -> std::same_as<std::size_t>;

@@ -35,9 +35,8 @@ concept knows_memory = requires(void const* p) {
     { P::memory_kind_of(p) } -> std::same_as<memory_kind>;
 };
 
-/// A platform with `P::uses_host_page_tables(device)`, which returns true if the device accesses
-/// pageable host memory through the host's page tables (Grace Hopper does). Pinning gains nothing
-/// on such a device.
+/// A platform whose `P::uses_host_page_tables(device)` returns true if the device accesses pageable
+/// host memory directly, so that pinning gains nothing.
 template <class P>
 concept knows_page_tables = requires(typename P::device d) {
     { P::uses_host_page_tables(d) } -> std::same_as<bool>;

@@ -14,45 +14,32 @@ namespace vram {
 
 /// The kinds of `memory_event`.
 enum class memory_event_kind : unsigned char {
-    allocated,      ///< a block was allocated; sent before the allocation returns it
-    freed,          ///< a block is about to be freed; the resource has not reused it yet
-    free_refused,   ///< the free of an earlier event `freed` was invalid, and freed nothing
-    all_freed,      ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
-    chunk_added,    ///< the resource got a chunk, and will allocate blocks in it
-    chunk_removed,  ///< the resource is about to return a chunk to its upstream
+    allocated,    ///< a block was allocated; sent before the allocation returns it
+    freed,        ///< a block is about to be freed; the resource has not reused it yet
+    free_refused, ///< the free of an earlier event `freed` was invalid, and freed nothing
+    all_freed,    ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
+    /// The resource got a chunk, in which it will allocate blocks. A chunk that grows is added part
+    /// by part, and removed at once.
+    chunk_added,
+    chunk_removed,  ///< a chunk is about to return to the upstream; blocks live in it are leaks
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    /// The resource made the stream of this event wait for streams that may still access freed
-    /// memory. If the event has no stream, the host waited instead. `memory` is the block that the
-    /// request then got. It is null if the request was refused, or if the call was no request, such
-    /// as `trim`.
+    /// The resource made a stream wait for freed memory, or the host if the event has no stream.
+    /// `memory` is the block then allocated, or null.
     stream_waited,
-    /// After `freed`: no stream uses the block any more. `stream_ordered` sends this for each block
-    /// before it returns the block to its upstream (`chunk_removed`). Pools do not send it.
+    /// Sent by `stream_ordered` after `freed`, before the block returns to the upstream: no stream
+    /// uses the block any more.
     free_completed,
     refused, ///< a request was refused: by a pool, `stream_ordered`, or the limit of `limiting`
     retried, ///< a refused request is tried again, because a retry policy returned true
     marked   ///< the program set a mark with the text `name`
 };
 
-/// One event in a resource. `memory` is a block for `allocated`, `freed`, `free_refused`,
-/// `free_completed` and `stream_waited`. For other kinds it is a chunk (memory from the upstream,
-/// in which the resource allocates blocks) or a range of addresses in one. It is null if the event
-/// concerns no memory. `bytes` is the size that the caller requested, or that of the chunk or
-/// range.
+/// One event in a resource. `memory` is a block, a chunk (memory from the upstream) or a range of a
+/// chunk; null if the event concerns no memory. `bytes` is its size, for blocks as the caller
+/// requested it.
 ///
-/// A chunk is added before the first block in it is allocated. It is removed after the last block
-/// in it was freed, or when the resource ends: blocks that are live at that time are leaks, and
-/// have no event `freed`. If the upstream notifies an observer too, it allocates a chunk before the
-/// chunk is added here, and frees it after the chunk is removed here. Adjacent chunks of one
-/// resource count as one: a chunk of virtual memory is added part by part as it grows, and removed
-/// at once. `stream_ordered` passes each request to its upstream, and `binned` each large one; then
-/// a chunk of the size of the block is added.
-///
-/// `freed` is also sent for a wrong free (no live block, or another size or alignment), and
-/// `free_refused` then follows, from the same thread or another one. If a block has several events
-/// `freed`, for example because two threads free it, it is free if it has more events `freed` than
-/// `free_refused` since it was allocated.
+/// After `freed` for an invalid free, `free_refused` follows, perhaps from another thread.
 template <class Stream>
 struct memory_event {
     /// The kind of the event.
@@ -67,38 +54,29 @@ struct memory_event {
     /// Stream of the resource's call that caused the event; empty if that call takes no stream.
     std::optional<Stream> stream{};
     call_site             at{}; ///< line of the program that called the resource, if known
-    /// For `allocated`: true if any stream may use the block without a wait, as with
-    /// `stream_ordered`. Otherwise streams other than `stream` must first wait for an event.
+    /// For `allocated`: true if any stream may use the block at once. Otherwise streams other than
+    /// `stream` must first wait.
     bool any_stream = false;
-    /// For `freed`: true if the resource does not allocate the memory again before it is reset
-    /// (event `all_freed`), as with `monotonic`. Captured graphs may use the memory until then.
+    /// For `freed`: true if the memory is not allocated again before the event `all_freed`.
+    /// Captured graphs may use it until then.
     bool until_reset = false;
 };
 
-/// An object that resources notify of events. `observe` must not throw, and must not call the
-/// resource. Several threads may call it at the same time. Of one block, the events arrive in
-/// order: `freed` arrives before the resource can allocate the memory again. If the observer has a
-/// function `forget_captures()`, the layer `observed` calls it before its own `forget_captures`
-/// returns memory of captured graphs.
+/// An object that resources notify of events. `observe` must not throw and must not call the
+/// resource. Several threads may call it at the same time. `freed` arrives before the memory is
+/// allocated again.
 ///
-/// A resource over two upstreams with observers (`fallback`, `segregated`) notifies both, but an
-/// object only once, even if both upstreams refer to it, one of them perhaps by a base type: then
-/// `observe` of the first upstream's type is called. An object that is given by two of its base
-/// types counts as two observers. An observer whose copies share their state has a function
-/// `bool shares_with(O const& other) const noexcept`, which returns true for a copy: only one of
-/// the copies is then notified.
+/// Optional: `forget_captures()` is called before memory of captured graphs is returned;
+/// `shares_with(other)` returns true for a copy with shared state, so that only one of both is
+/// notified.
 template <class O, class Stream>
 concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// An observer that can decline events: while `skips(kind)` returns true, resources send the
-/// observer no events of this kind. The result may change at any time: a resource calls `skips` at
-/// the start of a request and again before each event. If `skips` returns true at the start for
-/// each of `allocated`, `refused` and `stream_waited`, the request sends no event of the last two
-/// kinds later, even if `skips` then returns false for them; if a second observer (of `fallback` or
-/// `segregated`) does not skip all three, it can. On an `observing_platform`, such as a simulated
-/// one, no event is skipped.
+/// An observer that can decline events: while `skips(kind)` returns true, resources send it none of
+/// this kind. A change of the result may take effect only from the next request on. On an
+/// `observing_platform` no event is skipped.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {
@@ -112,11 +90,9 @@ concept skipping_observer = requires(O const& o, memory_event_kind k) {
     { o.skips(k) } noexcept -> std::same_as<bool>;
 };
 
-/// A platform that observes all resources on it, with a static function `observe`. A resource calls
-/// the platform's `begin_resource_call` before, and `end_resource_call` after, everything that it
-/// does in one call of the program. So the platform can tell a resource's calls from those of the
-/// program. If code of the program (a retry policy or an observer) runs within such a call, the
-/// resource calls `begin_program_call` before it, and `end_program_call` after it with the result.
+/// A platform that observes all resources on it. `begin_resource_call` and `end_resource_call`
+/// surround the work of a resource in one call of the program. `begin_program_call` and
+/// `end_program_call` surround code of the program within that, such as an observer.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -10,9 +10,8 @@
 
 namespace vram {
 
-/// A copy of `depth` slices of `height` rows of `width` bytes. The starts of consecutive rows are
-/// `to_pitch` or `from_pitch` bytes apart, those of consecutive slices `to_slice` or `from_slice`
-/// bytes. If `depth` is 1, `to_slice` and `from_slice` are ignored.
+/// A copy of `depth` slices of `height` rows of `width` bytes. If `depth` is 1, the members
+/// `to_slice` and `from_slice` are ignored.
 struct pitched_copy {
     /// Start of the destination.
     void* to = nullptr;

@@ -13,10 +13,9 @@
 
 namespace vram {
 
-/// Streams. `stream` is a view that is passed by value; `own_stream` creates a stream and destroys
-/// it. A default-constructed view denotes the default stream of the current device. An `id` is
-/// unique in the process, even if the handle of a destroyed stream is used again. Default streams
-/// have ids as well; the per-thread default streams of two threads have different ids.
+/// Streams. `stream` is a view that is passed by value; `own_stream` owns a stream. A
+/// default-constructed view denotes the default stream of the current device. An `id` is unique in
+/// the process and never used again.
 template <class P>
 concept has_streams =
     std::regular<typename P::stream> && std::movable<typename P::own_stream> &&
@@ -30,10 +29,9 @@ concept has_streams =
         P::call(s, static_cast<void (*)(void*)>(nullptr), static_cast<void*>(nullptr));
     };
 
-/// Events. `record` places the event after the current work of a stream. `wait` makes later work of
-/// a stream wait for the event, and does not block the calling thread. `done` returns true if the
-/// event is complete: all work before it is. `synchronize` blocks the calling thread until the
-/// event is complete. An event that was never recorded is complete.
+/// Events. `record` places the event after the present work of a stream. `wait` makes a stream wait
+/// for it, `synchronize` the calling thread. `done` returns true if the event is complete. An event
+/// that was never recorded is complete.
 template <class P>
 concept has_events =
     std::movable<typename P::event> &&
@@ -66,8 +64,7 @@ concept has_copies = requires(typename P::stream s, void* to, void const* from, 
 };
 
 /// Host threads. `thread` runs a callable with a given current device, and its destructor waits for
-/// the end of the callable. A `gate` is a mutex with a condition variable for such threads. On a
-/// platform with real time they are `detail::worker` and `detail::gate`.
+/// the callable. A `gate` is a mutex with a condition variable for these threads.
 template <class P>
 concept has_threads = requires {
     typename P::gate;
@@ -82,8 +79,8 @@ concept has_memory = requires {
     typename P::pinned_resource;
 };
 
-/// A device API. All functions are static and may be called by any thread. If a call fails, it
-/// throws the error type of the platform (`cuda_error`, `sim_error`).
+/// A device API. All functions are static, and any thread may call them. A failed call throws the
+/// platform's error, such as `cuda_error`.
 template <class P>
 concept platform = has_devices<P> && has_streams<P> && has_events<P> && has_copies<P> &&
                    has_threads<P> && has_memory<P>;

@@ -33,9 +33,8 @@ struct find_platform<Stream> {
 
 } // namespace detail
 
-/// The platform, such as `cuda_platform`, of a type of streams. `Stream` is a stream view, or a
-/// type with a member `view()` that returns a stream view. For handle types of its API, such as
-/// `cudaStream_t`, a platform specialises `detail::find_platform`.
+/// The platform, such as `cuda_platform`, of a stream type. For handles such as `cudaStream_t`, a
+/// platform specialises `detail::find_platform`.
 template <class Stream>
 using platform_of = typename detail::find_platform<Stream>::type;
 

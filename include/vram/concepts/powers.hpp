@@ -20,9 +20,9 @@ concept fallible_on_streams = requires(R& r, typename R::platform::stream s, std
     requires noexcept(r.try_allocate(s, n, n)) || !detail::sees_noexcept;
 };
 
-/// A resource with `try_allocate_sync(bytes, alignment)` and, if it is stream-ordered,
-/// `try_allocate(stream, bytes, alignment)`. They allocate as `allocate_sync` and `allocate` do,
-/// but return null instead of throwing. For zero bytes they return null too.
+/// A resource with `try_allocate_sync(bytes, alignment)` and, if stream-ordered,
+/// `try_allocate(stream, bytes, alignment)`. They return null instead of throwing, and for zero
+/// bytes.
 template <class R>
 concept fallible_resource =
     synchronous_resource<R> && (!resource<R> || fallible_on_streams<R>) &&
@@ -38,8 +38,8 @@ concept owning_resource = requires(R const& r, void const* p) {
     { r.owns(p) } -> std::same_as<bool>;
 };
 
-/// A resource with `trim(keep)`, which returns unused memory to the upstream until at most `keep`
-/// unused bytes are left, or no more can be returned. The result is the number of bytes returned.
+/// A resource with `trim(keep)`, which returns unused memory to the upstream, if possible until at
+/// most `keep` bytes are left. Returns the bytes returned.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
@@ -51,35 +51,28 @@ concept measured_resource = requires(R const& r) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// A resource with `retire(stream)`, which announces that the stream is about to be destroyed, so
-/// that the resource no longer uses its handle afterwards. The call is needed for a raw
-/// `cudaStream_t`. A stream of vram announces its end itself (see `announces_ends`).
+/// A resource with `retire(stream)`, which must be called before a raw `cudaStream_t` is destroyed.
+/// Afterwards the resource does not use the handle.
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
 /// A resource with `forget_captures()`, which makes the memory available again that the resource
-/// keeps for captured graphs: memory that was freed during a stream capture, or that a `monotonic`
-/// allocated during one. The caller guarantees that no graph with memory of this resource will be
-/// launched again, and that no capture uses the resource now. The last launch may still be running:
-/// the host waits for it. One of several users of a resource cannot guarantee this for the others,
-/// so `shared` and `resource_ref` have no such function.
+/// keeps for captured graphs. The caller guarantees that no graph with this memory is launched
+/// again, and that no capture uses the resource now. The host waits for the last launch.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
 /// A resource with `try_allocate_ready(stream, bytes, alignment)`, which allocates only memory that
-/// the resource has reserved and that the stream can use without a wait. It returns null if there
-/// is none, and for zero bytes. It neither waits nor calls the upstream, but may record and query
-/// events to find the progress of streams. It throws `std::bad_alloc` if host memory is missing,
-/// and errors of the platform.
+/// the resource holds and the stream can use without a wait. It returns null if there is none, and
+/// for zero bytes. It throws `std::bad_alloc` without host memory, and errors of the platform.
 template <class R>
 concept reusing_resource =
     resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {
         { r.try_allocate_ready(s, n, n) } -> std::same_as<void*>;
     };
 
-/// A resource with `rounded_size(bytes, alignment)`, which returns the number of bytes that an
-/// allocation occupies after rounding, at least `bytes`. Equal arguments give equal results, and
-/// zero bytes give zero. `limiting` counts these sizes.
+/// A resource with `rounded_size(bytes, alignment)`, the bytes that an allocation occupies. Equal
+/// arguments give equal results, and zero bytes give zero.
 template <class R>
 concept rounding_resource = requires(R const& r, std::size_t n) {
     { r.rounded_size(n, n) } -> std::same_as<std::size_t>;
@@ -93,9 +86,8 @@ concept located_resource = requires(R const& r) {
     { r.device() } -> std::same_as<typename R::platform::device>;
 };
 
-/// A resource with `trim_no_wait()`, which returns to the upstream the chunks without a live block
-/// and without pending uses (work of streams that may still access freed memory). It never waits.
-/// It returns the number of bytes that the upstream got.
+/// A resource with `trim_no_wait()`, which returns unused chunks to the upstream without waiting
+/// for streams. Returns the bytes returned.
 template <class R>
 concept promptly_trimmable_resource = requires(R& r) {
     { r.trim_no_wait() } -> std::same_as<std::size_t>;
@@ -105,8 +97,8 @@ concept promptly_trimmable_resource = requires(R& r) {
 template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
-/// A resource with `reset_peaks()`, which resets the peaks to the present values and returns the
-/// previous counters, and `raise_peaks(usage)`, which raises them to at least those of `usage`.
+/// A resource with `reset_peaks()`, which returns the previous counters, and `raise_peaks(usage)`,
+/// which raises the peaks to those of `usage`.
 template <class R>
 concept peaking_resource = requires(R& r, memory_usage const& before) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -144,8 +136,7 @@ template <class R>
 }
 } // namespace detail
 
-/// One constant for each optional function, true if `R` has it. Code selects implementations by
-/// them, and tests check by them that a layer has every function of its upstream.
+/// A constant for each optional function, true if `R` has the function.
 template <class R>
 struct powers {
     static constexpr bool stream_ordered = resource<R>;

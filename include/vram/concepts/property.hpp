@@ -19,8 +19,8 @@ struct host_accessible {};
 
 namespace detail {
 
-/// Returns true if the name of type `W`, without its namespaces, is `word`. The comparison of names
-/// lets a vram resource provide `::cuda::mr::device_accessible` without including libcu++.
+/// Returns true if the type `W` has the name `word`, in any namespace. So
+/// `::cuda::mr::device_accessible` is recognised without its header.
 template <class W, std::size_t Size>
 consteval bool is_named(char const (&word)[Size]) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -37,8 +37,7 @@ consteval bool is_named(char const (&word)[Size]) {
     // The start of the name of `W` without its namespaces, which is behind the last "::".
     char const* last = at;
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
-        // The text is the name of type `W`. A `<` means that `W` is a template specialization, so
-        // its name is not `word`, even if `word` names an argument of the template.
+        // A `<` means that `W` is a template specialization; its name is not `word`.
         if (*at == '<') { return false; }
         if (*at == ':') { last = at + 1; }
     }
@@ -76,8 +75,8 @@ struct property_set {
 template <class R, class P>
 concept has_property = R::properties::template has<P>;
 
-/// CCCL calls this function, found by argument-dependent lookup, to query a property of a resource.
-/// It exists for exactly the properties that `R` has.
+/// CCCL finds this function by argument-dependent lookup, to query a property. It exists only for
+/// properties that `R` has.
 template <class R, property P>
     requires has_property<R, P>
 constexpr void get_property(R const&, P) noexcept {}

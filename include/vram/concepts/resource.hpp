@@ -14,8 +14,7 @@
 namespace vram {
 
 namespace detail {
-/// True if the concepts of vram check that functions such as `deallocate` are `noexcept`. False in
-/// code that nvcc compiles: its front end (13.0) takes a call with the default argument
+/// True if concepts check for `noexcept`. False under nvcc, which takes a call with the default
 /// `source_location::current()` for one that may throw.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
@@ -24,17 +23,16 @@ inline constexpr bool sees_noexcept = true;
 #endif
 } // namespace detail
 
-/// A resource without stream order. Any stream or thread may use the memory as soon as the
-/// allocation returns. The caller frees it only after every stream and thread has finished with it.
+/// A resource without stream order. Memory may be used once the allocation returns. It must be
+/// freed only after every stream and thread has finished with it.
 ///
 ///     void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate_sync(void* p, std::size_t bytes,
 ///                           std::size_t alignment = default_alignment) noexcept;
 ///
-/// `alignment` is any power of two. An allocation of zero bytes returns null, and freeing null does
-/// nothing. `allocate_sync` throws `out_of_memory`, or the platform's error if the device fails.
-/// Errors in `deallocate_sync` are reported to the error sink. Two resources are equal if each can
-/// free the memory of the other.
+/// Zero bytes give null. `allocate_sync` throws `out_of_memory`, or the platform's error.
+/// `deallocate_sync` reports errors to the error sink. Two resources are equal if each can free the
+/// memory of the other.
 template <class R>
 concept synchronous_resource =
     std::equality_comparable<R> && requires(R& r, void* p, std::size_t n) {
@@ -45,16 +43,15 @@ concept synchronous_resource =
         requires noexcept(r.deallocate_sync(p, n, n)) || !detail::sees_noexcept;
     };
 
-/// A resource with stream order. Memory returned by `allocate` may be used by later work of the
-/// stream. Work submitted to a stream `s` before `deallocate(s, ...)` may still use the memory.
+/// A resource with stream order. Later work of the stream may use memory of `allocate`. Work
+/// submitted to a stream `s` before `deallocate(s, ...)` may still use the memory.
 ///
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate(stream s, void* p, std::size_t bytes,
 ///                      std::size_t alignment = default_alignment) noexcept;
 ///
-/// The caller orders all uses on other streams: they come before the free on `s`. The resource also
-/// has the synchronous pair. A block of one pair may be freed by the other, under the rules of
-/// both.
+/// The caller orders uses on other streams before the free. A block may also be freed by
+/// `deallocate_sync`, under the rules of both.
 template <class R>
 concept resource = synchronous_resource<R> &&
                    requires(R& r, typename R::platform::stream s, void* p, std::size_t n) {

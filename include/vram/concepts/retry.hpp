@@ -18,17 +18,15 @@ struct failed_attempt {
     std::size_t alignment = 0;
     /// Number of calls of the policy for this allocation, this one included.
     unsigned tries = 0;
-    /// The numbers of the `out_of_memory` with which the resource refused, such as its live bytes.
-    /// If `try_allocate` returned null, only the size and the alignment of the request are known.
+    /// The numbers of the `out_of_memory`. If `try_allocate` returned null, only the size and the
+    /// alignment are known.
     shortage numbers = {};
 };
 
 /// A retry policy for resource `R`: a function object that the layer `retrying` calls after a
-/// refused allocation. The policy tries to free memory, and returns true if the layer should repeat
-/// the allocation. For one allocation, the layer calls the policy after each refusal until it
-/// returns false, but at most `max_tries` times. The layer holds no lock during the call. The
-/// policy may use the resource and allocate through the layer, which calls no policy if that is
-/// refused.
+/// refused allocation. The policy tries to free memory, and returns true to repeat the allocation.
+/// It is called at most `max_tries` times for one allocation, without a lock, and may use the
+/// resource and the layer.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

@@ -46,16 +46,10 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 // clang-format on
 } // namespace detail
 
-/// Calls the functions of `upstream`, and passes the line `at` of the program to those that take a
-/// `call_site` as their last parameter. The functions of pools and layers that allocate or free
-/// take one, to report it, store it or pass it on. For vram's own calls, such as the return of a
-/// chunk, the line is unknown.
+/// Calls functions of `upstream`, with the program's line `at` as the last argument of those that
+/// take a `call_site`. Used by layers, which pass on the line of their caller.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
-///
-/// Failure   The functions fail as those of the upstream.
-/// Threads   The rules are those of the upstream.
-/// Cost      None; everything is inlined.
 template <class R>
 class sited {
 public:

@@ -12,22 +12,16 @@
 
 namespace vram {
 
-/// An object that reserves address ranges, creates pieces of physical memory, and maps pieces to
-/// addresses, as the virtual memory functions of CUDA do (`cuMemAddressReserve`, `cuMemCreate`,
-/// `cuMemMap`). All sizes are multiples of `granularity()`. `map` maps one whole piece; the memory
-/// is accessible only after `set_access`. `unmap` accepts only whole mappings.
+/// An object that reserves addresses, creates pieces of physical memory, and maps pieces to
+/// addresses, as `cuMemAddressReserve`, `cuMemCreate` and `cuMemMap` do. All sizes are multiples of
+/// `granularity()`. No function waits for a stream: unmap memory only after all its uses.
 ///
 ///     void* const at   = memory.reserve(1_GiB, memory.granularity());
 ///     auto const  page = memory.create(memory.granularity());
 ///     memory.map(at, page, memory.granularity());
 ///     memory.set_access(at, memory.granularity());
 ///
-/// No function waits for a stream: the caller unmaps memory only after all its uses are complete.
-/// If the device has no memory left, `create` throws `out_of_memory` with the numbers of the
-/// device. `reserve`, `map`, `set_access` and `unmap` throw the error of the platform and change
-/// nothing if they fail. `release` and `destroy` report errors to the error sink. `memory()`
-/// returns the free and total memory of the device. A member `export_handle(handle)` exists if
-/// other processes can map the memory.
+/// Functions that throw change nothing.
 template <class M>
 concept virtual_memory =
     std::copyable<M> && std::copyable<typename M::handle> &&
@@ -37,12 +31,13 @@ concept virtual_memory =
         { m.granularity() } -> std::same_as<std::size_t>;
         { m.memory() } -> std::same_as<memory_info>;
         { m.reserve(n, n) } -> std::same_as<void*>;
-        m.release(p, n);
+        m.release(p, n); // reports errors to the error sink, as `destroy` does
+        // Throws `out_of_memory` with the numbers of the device if the device has no memory left.
         { m.create(n) } -> std::same_as<typename M::handle>;
         m.destroy(h, n);
-        m.map(p, h, n);
+        m.map(p, h, n); // one whole piece; accessible only after `set_access`
         m.set_access(p, n);
-        m.unmap(p, n);
+        m.unmap(p, n); // whole mappings only
         requires(noexcept(m.release(p, n)) && noexcept(m.destroy(h, n))) || !detail::sees_noexcept;
     };
 

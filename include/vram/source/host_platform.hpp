@@ -20,12 +20,12 @@ class worker; // defined in base/core/worker.hpp
 
 class host_resource; // defined in source/host_resource.hpp
 
-/// A platform with pageable host memory. It has one device and one stream, and each operation is
-/// complete when its call returns. With it, resources such as `pool` also work on host memory.
+/// A platform with pageable host memory, so that resources such as `pool` work without a device. It
+/// has one stream, and each operation is complete when its call returns.
 ///
-/// Failure   No function fails, but `call` passes on an exception of its function.
+/// Failure   Only `call` throws: exceptions of its function.
 /// Threads   Any thread may call any function.
-/// Cost      A copy is a `memcpy`; an event is an empty object.
+/// Cost      A copy is a `memcpy`.
 struct host_platform {
     struct device {
         friend bool operator==(device, device) = default;

@@ -16,15 +16,15 @@
 
 namespace vram {
 
-/// Allocates pageable host memory: the device and the pinned resource of `host_platform`.
+/// Allocates pageable host memory, for `host_platform`.
 ///
 ///     host_resource mr;
 ///     void* p = mr.allocate_sync(1_MiB, 4096);
 ///
-/// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a system call.
+/// Failure   Throws `out_of_memory`.
 /// Threads   Any thread may call.
-/// Streams   The only stream is always idle, so `allocate` and `allocate_sync` do the same.
-/// Cost      One call of `operator new` or `operator delete`. Rounds the size up to the alignment.
+/// Streams   `allocate` and `allocate_sync` do the same.
+/// Cost      One call of `operator new` or `operator delete`.
 class host_resource {
 public:
     using platform   = host_platform;

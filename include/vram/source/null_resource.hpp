@@ -17,17 +17,14 @@
 
 namespace vram {
 
-/// Refuses every allocation except those of zero bytes, which return null. It has the optional
-/// functions `owns`, `usage`, `trim` and `retire`. It serves as the last resource of a `fallback`,
-/// and as an upstream in `static_assert`s.
+/// Refuses every allocation except those of zero bytes, which return null. For the end of a
+/// `fallback`, and for `static_assert`s.
 ///
 ///     fallback mr{small_budget, null_resource<>{}};   // refuses if the budget is used up
 ///
-/// Failure   Every other `allocate` throws `out_of_memory`, and `try_allocate` returns null. Every
-///           free of a pointer that is not null is reported to the error sink as
+/// Failure   `allocate` throws `out_of_memory`. A free of a non-null pointer is reported as
 ///           `error_kind::foreign_pointer`.
 /// Threads   Any thread may call.
-/// Cost      None.
 template <class Platform = host_platform>
 class null_resource {
 public:

@@ -22,20 +22,16 @@
 
 namespace vram {
 
-/// Allocates blocks one behind the other from a range of addresses, such as an array on the stack
-/// or one large device allocation. The resource never accesses the range, so the addresses need not
-/// have memory.
+/// Allocates blocks one behind the other from a range of addresses of the caller, which the
+/// resource never accesses. Freed bytes before the last block become available when no block is
+/// live.
 ///
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
 ///
-/// If a freed block is the last in the used part of the range, its bytes can be allocated again at
-/// once. The bytes of other freed blocks, and bytes skipped for alignment, can be allocated again
-/// once no block is live.
-///
-/// Failure   Throws `out_of_memory` if the bytes after the last block do not suffice.
-/// Threads   One thread at a time. For several, compose `locked` over it.
-/// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
+/// Failure   Throws `out_of_memory`.
+/// Threads   One thread at a time; for several, compose `locked` over it.
+/// Streams   Not stream-ordered; compose `stream_ordered` over it.
 /// Cost      A few additions. No allocation.
 template <class Platform = host_platform, class Properties = property_set<host_accessible>>
 class region_resource : public detail::synchronous_only<region_resource<Platform, Properties>> {
@@ -99,8 +95,7 @@ public:
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        // The sizes of blocks are not stored. But if this block is the only live one, its size must
-        // be the number of all live bytes; a free with another size is reported as `wrong_size`.
+        // Sizes of blocks are not stored, but the only live block has all live bytes.
         bool const last = blocks_ == 1;
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;

@@ -10,17 +10,16 @@
 
 namespace vram {
 
-/// Options of a `virtual_source`. To create, map or unmap a piece of physical memory takes nearly
-/// the same time for every size. Large pieces therefore make growth cheap; small ones waste less
-/// memory and fit into more gaps.
+/// Options of a `virtual_source`. Large pieces of physical memory make growth cheap; small ones
+/// waste less and fit into more gaps.
 struct virtual_options {
     /// Bytes of addresses to reserve. 0 means four times the memory of the device.
     std::size_t reserve = 0;
     /// Bytes of one piece of physical memory, rounded up to the granularity of the device; 0 means
     /// the granularity.
     std::size_t handle_size = 2_MiB;
-    /// If a block is freed or shrinks, or gives up pages, up to this many bytes of physical memory
-    /// without a block stay with the resource for later blocks. 0, or at least the size of a piece.
+    /// Up to this many bytes of unused physical memory are kept for later blocks. 0, or at least
+    /// the size of a piece.
     std::size_t keep = 0;
 };
 

@@ -24,27 +24,18 @@
 
 namespace vram {
 
-/// Reserves one address range, and maps physical memory to the blocks that it allocates. A pool
-/// over it can extend a chunk in place, release single pages of a chunk, and move the memory of
-/// free pages to other addresses, for a request for which no contiguous free range is large enough
-/// (see `remappable_resource`):
+/// Reserves one address range, and maps physical memory to the blocks that it allocates, each in
+/// whole pages. A pool over it can extend chunks in place and reuse the memory of free pages at
+/// other addresses.
 ///
 ///     virtual_resource memory;                       // or sim_virtual_resource
 ///     void* const p = memory.allocate_sync(1_GiB);
 ///     if (memory.extend(p, 1_GiB, 512_MiB)) ...      // now 1.5 GiB at the same address
 ///
-/// Each block occupies whole pages, so blocks should be large and few, as the chunks of a pool are.
-///
-/// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
-///           cannot be unmapped or released, the error sink receives the error, and the memory is
-///           kept.
+/// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing.
 /// Threads   Any thread may call. A lock is held during driver calls.
-/// Streams   No function waits for a stream. If a stream still uses memory that is freed, or that
-///           `drop` or `remap` takes from its page, the device may fault. If `remap` moves memory
-///           back to the page that it backed last, earlier uses of that page need not be complete,
-///           only ordered before later ones.
-/// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
-///           memory was mapped there. Moving memory back to its last page costs nothing.
+/// Streams   No function waits for a stream: if one uses freed memory, the device may fault.
+/// Cost      On an H200 about 30 us to create a page and 20 us to move one.
 template <virtual_memory Memory>
 class virtual_source : public detail::synchronous_only<virtual_source<Memory>> {
 public:
@@ -129,19 +120,19 @@ public:
         return span_.memory().device();
     }
 
-    /// Extends the block at `p`, of `bytes` bytes, by `more` bytes with physical memory, in place.
-    /// Returns false, and changes nothing, if this is not possible, such as for lack of memory.
+    /// Extends the block at `p` by `more` bytes with physical memory, in place. If this fails,
+    /// returns false and changes nothing.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
                       [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
     }
-    /// Extends the block at `p`, of `bytes` bytes, by `more` bytes of addresses without physical
-    /// memory, in place. Returns false, and changes nothing, if this is not possible.
+    /// Extends the block at `p` by `more` bytes of addresses without memory. If this fails, returns
+    /// false and changes nothing.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
-    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Pages behind the new end lose
-    /// their memory; up to `keep_` pages of it stay for later blocks. Returns the bytes taken.
+    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Returns the bytes of physical
+    /// memory taken from its end.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
         if (less >= bytes) { // refused: a block keeps at least one byte
@@ -171,9 +162,8 @@ public:
         }
         return sum;
     }
-    /// Maps physical memory to each page without it that overlaps the range [q, q + n). If that
-    /// fails for one page, maps none and returns false. Also returns false if the range lies in no
-    /// block, which is reported.
+    /// Maps physical memory to each page without it that overlaps [q, q + n). If this fails,
+    /// returns false and maps none.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
         auto const held  = lock_.hold();
         auto const pages = known(blocks_.touched(q, n), q, n);
@@ -183,17 +173,16 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
-    /// Takes the physical memory from the pages that lie entirely in the range [q, q + n). Keeps up
-    /// to `virtual_options::keep` bytes, and releases the rest. Returns the number of bytes taken.
+    /// Takes the physical memory from the pages entirely in [q, q + n), and keeps up to
+    /// `virtual_options::keep` bytes. Returns the bytes taken.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
-    /// Moves the physical memory of the pages that lie entirely in [from, from + n) to the pages
-    /// without memory that overlap [to, to + m), in order, until one range is exhausted or a page
-    /// cannot be mapped. Returns the bytes moved.
+    /// Moves physical memory from pages entirely in [from, from + n) to pages without memory that
+    /// overlap [to, to + m). Returns the bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -201,16 +190,16 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Returns the page that now has the physical memory which last backed the page of `q`. Returns
-    /// null if that memory was not moved, or backs no page.
+    /// Returns the page that now has the physical memory which last backed the page of `q`, or
+    /// null.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
         auto const at   = page.empty() ? span_.nowhere : span_.moved_to(page.first);
         return at == span_.nowhere ? nullptr : span_.address(at);
     }
-    /// Calls `visit(p, bytes)` for each range of mapped pages (with physical memory) in each block,
-    /// in address order. `visit` must not call this resource: the resource's lock is held.
+    /// Calls `visit(p, bytes)` for each range of mapped pages of each block. `visit` must not call
+    /// this resource, whose lock is held.
     template <class Visit>
     void for_each_mapped(Visit const& visit) const {
         auto const held = lock_.hold();
@@ -223,8 +212,8 @@ public:
         });
     }
 
-    /// Returns a handle with which another process can map the physical memory of the page with the
-    /// address `q`, which must be backed. On CUDA a file descriptor, which the caller closes.
+    /// Returns a handle of the physical memory of the page at `q`, for another process. On CUDA, a
+    /// file descriptor that the caller closes.
     [[nodiscard]] auto export_page(void const* q) const
         requires exportable_memory<Memory>
     {
@@ -238,8 +227,8 @@ public:
     /// Returns true if `p` lies in the reserved range, allocated or not.
     [[nodiscard]] bool owns(void const* p) const noexcept { return span_.range().holds(p); }
 
-    /// Releases physical memory that backs no page, until at most `keep` bytes of it are left, but
-    /// not memory that cannot be unmapped. Returns the number of bytes released.
+    /// Releases physical memory that backs no page, until at most `keep` bytes are left. Returns
+    /// the number of bytes released.
     std::size_t trim(std::size_t keep = 0) noexcept {
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
@@ -306,8 +295,8 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Returns `pages`, the pages that the `n` bytes at `q` overlap. Empty `pages` for `n` > 0 mean
-    /// that the range lies in no block: reports `q` as a foreign pointer.
+    /// Returns `pages`, those of the `n` bytes at `q`. If there are none for `n` > 0, reports a
+    /// foreign pointer.
     static detail::span_blocks::run known(detail::span_blocks::run pages, void const* q,
                                           std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
@@ -333,9 +322,8 @@ private:
         e.template report<platform>();
     }
 
-    /// Changes the size of the block at `p` from `bytes` to `wanted`, after `act(old, new)` has
-    /// mapped or unmapped memory. Returns false, and leaves the size, if no block of `bytes` bytes
-    /// starts at `p` (reported), another block has the addresses after it, or `act` throws.
+    /// Changes the size of the block at `p` after `act(old, new)` has mapped or unmapped memory.
+    /// Returns false if that is impossible.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
@@ -358,8 +346,8 @@ private:
     [[nodiscard]] std::size_t live() const noexcept {
         return (span_.held() - span_.spares()) * span_.page();
     }
-    /// Updates the counters after the block `b` was changed to `to`. An empty `b` means a new
-    /// block, an empty `to` a freed one. If both are empty, only the peaks are updated.
+    /// Updates the counters after the block `b` became `to`. An empty `b` is a new block, an empty
+    /// `to` a freed one.
     void count(block const& b, block const& to) noexcept {
         figures_.requested = figures_.requested + to.bytes - b.bytes;
         raise(live(), span_.held() * span_.page());
@@ -369,8 +357,8 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// Throws `out_of_memory` with `found`, which has the device's numbers if the device refused,
-    /// else zeros. Sets the numbers of the request and of this resource in `found`.
+    /// Throws `out_of_memory` with `found`, the numbers of the device, completed by those of the
+    /// request and this resource.
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;

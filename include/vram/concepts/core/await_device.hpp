@@ -9,12 +9,10 @@
 namespace vram {
 namespace detail {
 
-/// Blocks the calling thread until the device has finished all its work. Calls
-/// `Platform::await_all` if it exists, which does not invalidate a stream capture in progress, and
-/// otherwise `Platform::synchronize`.
+/// Blocks the calling thread until the device has finished all its work. Does not disturb a capture
+/// on platforms with `await_all`.
 ///
 /// Failure   Throws errors of the platform.
-/// Cost      A wait of the host for the whole device.
 template <class Platform>
 void await_device(typename Platform::device const& where) {
     if constexpr (requires { Platform::await_all(where); }) {

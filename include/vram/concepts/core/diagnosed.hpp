@@ -17,9 +17,8 @@ namespace detail {
 template <class>
 inline constexpr bool always_false = false;
 
-/// Checks the upstream of a layer or pool: `type` is `Upstream` itself. The static assertions are
-/// checked before anything else is instantiated, so their text is the first line of the compile
-/// error.
+/// Checks the upstream of a layer or pool: `type` is `Upstream`. The text of a failed check is the
+/// first line of the compile error.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,
@@ -41,8 +40,8 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// Checks the upstream of a pool, as `check_upstream` does, and also that the upstream has
-/// `allocate(stream, ...)`. If a check fails, a static assertion states the remedy.
+/// Checks that the upstream of a pool is a stream-ordered resource. A failed check states the
+/// remedy.
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,
@@ -62,9 +61,8 @@ struct check_pair {
     using type = First;
 };
 
-/// Called if a program copies a layer or pool from a non-const object. Does not compile, with a
-/// sentence that states the remedy instead of "use of deleted function". The class itself has no
-/// copy constructor (`std::copy_constructible` is false).
+/// Called if a program copies a non-const layer or pool. Does not compile, with a sentence that
+/// states the remedy.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
     static_assert(always_false<Stack>,
@@ -77,8 +75,8 @@ template <class Stack>
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
 
-/// Called by the constructor of a pool from a plain number, as in `pool memory{1_GiB}`, a mistake:
-/// a size must be passed in named options. Does not compile; the error message shows the options.
+/// Called by a pool's constructor from a plain number, as in `pool memory{1_GiB}`. Does not
+/// compile; the error shows the right options.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
     static_assert(always_false<Stack>,
@@ -87,8 +85,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// Called if a program allocates or frees on a stream from a resource without stream order. Does
-/// not compile, with a sentence that states the remedy.
+/// Called if a program passes a stream to a resource without stream order. Does not compile, with a
+/// sentence that states the remedy.
 template <class Stream>
 constexpr void refuse_order() noexcept {
     static_assert(always_false<Stream>,
@@ -102,9 +100,7 @@ template <class Argument>
 concept not_a_size = !std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
 /// Base class of resources without stream order. Its `allocate(stream, bytes)` and
-/// `deallocate(stream, p, bytes)` do not compile, with a sentence instead of "no member named
-/// allocate". They have no parameter for the alignment, so the concept `resource` does not accept
-/// them as the functions of a stream-ordered resource.
+/// `deallocate(stream, p, bytes)` do not compile, with a sentence that states the remedy.
 template <class Resource>
 class synchronous_only {
 public:
@@ -135,8 +131,8 @@ concept resource_of_another_platform = requires {
     typename R::properties;
 } && !std::same_as<typename R::platform, Platform>;
 
-/// Called if a program passes a resource to a handle (such as `resource_ref`) of another platform.
-/// Does not compile, with a sentence that states the remedy.
+/// Called if a program passes a resource to a handle of another platform. Does not compile, with a
+/// sentence that states the remedy.
 template <class R>
 constexpr void refuse_platform() noexcept {
     static_assert(

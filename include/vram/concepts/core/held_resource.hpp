@@ -11,15 +11,14 @@
 namespace vram {
 namespace detail {
 
-/// A resource that refers to another one, as `shared`, `any_resource` and `resource_ref` do.
-/// `holds_resource()` returns false if the handle was moved from and has not been assigned since.
+/// A resource that refers to another one, such as `shared`. `holds_resource()` returns false after
+/// the handle was moved from.
 template <class R>
 concept resource_handle = requires(R const& handle) {
     { handle.holds_resource() } -> std::same_as<bool>;
 };
 
-/// Ends the program with the message `what` if `mr` is a handle that was moved from. Each layer and
-/// pool calls this for the resource that it stores.
+/// Ends the program with the message `what` if `mr` is a handle that was moved from.
 template <class R>
 constexpr void expect_resource(R const& mr, char const* what) {
     if constexpr (resource_handle<R>) { expects(mr.holds_resource(), what); }

@@ -9,10 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the handle `s` denotes a default stream. On another thread or device the same
-/// handle may denote a different stream, so it must not be stored and used later. Calls
-/// `Platform::is_default_stream` if it exists; otherwise only a default-constructed `stream` is
-/// one.
+/// Returns true if `s` is the handle of a default stream: on another thread or device, the handle
+/// may denote another stream.
 template <class Platform>
 [[nodiscard]] bool is_default_stream(typename Platform::stream s) {
     if constexpr (requires { Platform::is_default_stream(s); }) {

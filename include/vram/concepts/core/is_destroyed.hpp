@@ -10,9 +10,7 @@ namespace vram {
 namespace detail {
 
 /// Returns true if the stream of a stored handle is known to be destroyed. Such a handle must not
-/// be passed to the platform, because on some platforms it is a dangling pointer. If a new stream
-/// has the same handle, the function returns true until `Platform::id` is called for the new
-/// stream. Calls `Platform::ended` if it exists, and otherwise returns false.
+/// be passed to the platform.
 template <class Platform>
 [[nodiscard]] bool is_destroyed(typename Platform::stream s) noexcept {
     if constexpr (requires { Platform::ended(s); }) {

@@ -9,9 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the process has begun to end, or is a forked child that cannot use the platform.
-/// If so, destructors of vram neither wait, free, report nor lock: the system releases the memory
-/// with the process. Calls `Platform::ending` if it exists, and otherwise returns false.
+/// Returns true if the process is ending, or is a forked child without a usable platform.
+/// Destructors then neither wait nor free.
 template <class Platform>
 [[nodiscard]] bool is_ending() noexcept {
     if constexpr (requires { Platform::ending(); }) {

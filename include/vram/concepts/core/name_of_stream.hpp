@@ -12,13 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the name of the stream `s` for an error message: the handle if `Platform::name` exists,
-/// otherwise the id, or only that `s` is a default stream. If the platform fails to return the id,
-/// because the stream was destroyed, the name is unknown.
-///
-/// Failure   Never throws.
-/// Threads   Any thread may call.
-/// Cost      No call of the platform if it has `Platform::name`.
+/// Returns the name of the stream `s` for an error message; unknown if the platform cannot tell.
+/// Never throws.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s) noexcept {
     stream_name found{.is_default = is_default_stream<Platform>(s)};
@@ -35,9 +30,8 @@ template <class Platform>
     return found;
 }
 
-/// Returns the name, for an error message, of a stream that had the id `id` when its handle `s` was
-/// stored: the handle, or, on a platform without `Platform::name`, the stored id, because a newer
-/// stream may have the handle by now.
+/// Returns the name, for an error message, of a stream with the stored handle `s` and id `id`. The
+/// stream may be destroyed.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
     stream_name found = name_of_stream<Platform>(s);

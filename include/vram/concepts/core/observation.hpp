@@ -40,10 +40,9 @@ struct [[maybe_unused]] unseen {
     static constexpr void notify(Event const&...) noexcept {}
 };
 
-/// Tells a platform that observes resources, such as that of the simulated device, which calls a
-/// resource makes: while this object exists, the records, waits and queries of the calling thread
-/// are not taken for those of the program. A resource has one in its functions that neither
-/// allocate nor free, such as `trim`. Does nothing on other platforms.
+/// While this object exists, an observing platform (such as the simulated one) takes the records,
+/// waits and queries of this thread for those of a resource, not of the program. Does nothing on
+/// other platforms.
 template <class Platform>
 class [[maybe_unused]] resource_call {
 public:
@@ -60,9 +59,8 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
-/// While this object exists, the calls of the thread count as those of the program, on a platform
-/// that observes resources. Used within a call of a resource, around code of the program: a retry
-/// policy or an observer. Does nothing on other platforms.
+/// While this object exists, an observing platform takes the calls of this thread for those of the
+/// program. Used within a call of a resource, around a retry policy or an observer of the program.
 template <class Platform>
 class [[maybe_unused]] program_call {
 public:
@@ -82,18 +80,14 @@ private:
     unsigned calls_;
 };
 
-/// Notifies the observers of the events of a resource: the observer of its upstream `R`, if there
-/// is one, and the platform, if it is an `observing_platform`. The resource creates the object for
-/// the time of one call of the program. The constructor's arguments become members of each
-/// `memory_event`: `identity`, an address in the resource that is not in its upstream, becomes
-/// `memory_event::resource`; `any_stream` and `until_reset` keep their names.
+/// Notifies the observers of a resource over `R`: the observer of `R` and an observing platform.
+/// The resource creates the object for one call of the program. The constructor's arguments become
+/// members of each `memory_event`.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
 ///
-/// Failure   Never throws.
-/// Threads   One thread uses the object.
-/// Cost      Without an observer none: there are no members, and all functions are empty.
+/// Cost      None without an observer.
 template <class R>
 class [[maybe_unused]] observation {
 public:
@@ -106,24 +100,21 @@ public:
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
-    /// Notifies the observers of an event with `bytes` bytes at `memory`. `on_stream` is the stream
-    /// of the call, or null. Does nothing if `memory` is null, or if the resource has no observer.
+    /// Notifies the observers of an event with `bytes` bytes at `memory`, on a stream or null. Does
+    /// nothing if `memory` is null.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
     /// Notifies the observers of an event without memory, such as the refusal of a request for
-    /// `bytes`. Does nothing if the resource has no observer.
+    /// `bytes`.
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
-    /// Returns an object that a call which returns memory to the upstream, such as `trim`, keeps
-    /// until its end. If the call waits for work that may still use freed memory, or makes a stream
-    /// wait, the destructor notifies the observers, if there are any.
+    /// Returns an object whose destructor notifies the observers of waits for freed memory that
+    /// were made while the object existed.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Calls `get()`, which allocates `bytes`, and returns its result or passes on its exception.
-    /// Before that, notifies the observers, if there are any: of a wait for freed memory in `get`,
-    /// and then of the allocation, or of the refusal if `get` threw `std::bad_alloc` or returned
-    /// null. For 0 bytes, only that exception is a refusal, and a null result is no event.
+    /// Returns the result of `get()`, which allocates. Notifies the observers of waits for freed
+    /// memory in it, and of the allocation or refusal.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -136,10 +127,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// `notify` sends events of the waits for freed memory that one call of the resource made: at
-    /// most one for streams and one for the host. Then it resets the thread's counters of waits to
-    /// their values before the call, so that a resource above this one does not report these waits
-    /// too.
+    /// `notify` sends events of the waits for freed memory since construction, and sets the
+    /// thread's counters of waits back.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -192,9 +181,8 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // The observer skips the event now, but `get` may add the first chunk of the
-                // resource, and some observers want events from the first chunk on. So `notify`
-                // calls `skips` again.
+                // `notify` tests `skips` again: `get` may add the first chunk, from which on some
+                // observers want events.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
@@ -208,8 +196,8 @@ public:
     [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
-    /// Used only where an observer that may skip events gets one: that call uses a copy of the
-    /// object. So no call needs the address of the original, and its members stay in registers.
+    /// Used where an event is sent: no call needs the address of the original, so that its members
+    /// stay in registers.
     observation(observation const& other) noexcept
         : name_{other.name_},
           upstream_{other.upstream_},
@@ -283,9 +271,7 @@ private:
     }
 
     resource_call<platform> call_;
-    // This member is not next to `identity_`, although both are adjacent in an event: the compiler
-    // would copy both by one load of 16 bytes, which waits until the two stores before it have
-    // reached the cache.
+    // Not next to `identity_`: one load of 16 bytes for both would wait for the stores before it.
     char const* name_;
     R&          upstream_;
     void const* identity_;

@@ -20,13 +20,11 @@
 namespace vram {
 namespace detail {
 
-/// A member by which an object detects that it is used in a forked child of the process that
-/// constructed it. A child has neither its parent's threads nor its device, and a lock that a
-/// thread of the parent held at the fork stays locked. Not detected: `_Fork`, `clone`.
+/// A member that detects the use of its object in a forked child of the process that constructed
+/// it. A child has neither its parent's threads nor its device. Not detected: `_Fork`, `clone`.
 ///
-/// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
-///           handler. After one success it never throws.
-/// Cost      `is_current()` is one comparison. A fork handler (`pthread_atfork`) counts the forks.
+/// Failure   The constructor throws `std::bad_alloc` if no fork handler can be registered.
+/// Cost      `is_current()` is one comparison.
 class owning_process {
 public:
     [[nodiscard]] bool is_current() const noexcept { return made_in_ == *forks_here_; }
@@ -43,19 +41,18 @@ private:
         return forks_;
     }
 
-    /// Number of forks between the first process and this one. It is written only in a new child,
-    /// which has a single thread. Each shared library may have its own counter.
+    /// Number of forks between the first process and this one. Written only in a new child, by its
+    /// one thread.
     static inline unsigned forks_ = 0;
 
     unsigned made_in_ = now();
-    /// The fork counter of the shared library that constructed this object. The code that calls
-    /// `is_current` may be in another library, which has its own counter.
+    /// The fork counter of the shared library that constructed this object; each library may have
+    /// its own.
     unsigned const* forks_here_ = &forks_;
 };
 
-/// Returns true if the process is ending and the platform's threads are simulated. Simulated
-/// threads run one at a time, and the thread that ends the process does not let another one run. So
-/// an object that would join such threads must not be destroyed.
+/// Returns true if the process is ending and the threads are simulated. They no longer run, so
+/// joining one would never end.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {
     return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();

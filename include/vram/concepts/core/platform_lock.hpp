@@ -21,8 +21,8 @@ struct find_platform_lock<Platform> {
     using type = typename Platform::lock;
 };
 
-/// The lock type of a platform. A simulated device provides `Platform::lock`, because it records
-/// the order that a lock gives to the operations of threads. Other platforms use `biased_lock`.
+/// The lock type of a platform: `Platform::lock`, such as that of the simulated device, or
+/// `biased_lock`.
 template <class Platform>
 using platform_lock = typename find_platform_lock<Platform>::type;
 

@@ -19,13 +19,9 @@ concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
 };
 
-/// The error of a call of `deallocate` that a resource refused, with the arguments of the call. The
-/// kind is a foreign pointer, unless the resource finds the block and calls `found_free` or
-/// `found_live`. Then the resource calls `report`, or reports `what` itself.
-///
-/// Failure   Never throws.
-/// Threads   Any thread may use its own object.
-/// Cost      The cost is that of `name_of_stream`; for cold paths only.
+/// The error of a refused call of `deallocate`, with its arguments. The kind is a foreign pointer,
+/// unless the resource finds the block and calls `found_free` or `found_live`. Then the resource
+/// calls `report`.
 struct refused_free {
     error what;
 
@@ -47,8 +43,8 @@ struct refused_free {
         return *this;
     }
 
-    /// Reports the error to the error sink. Also passes the error to `Platform::refused`, if the
-    /// platform has that function, as the simulated platform has.
+    /// Reports the error to the error sink, and to `Platform::refused` if the platform has that
+    /// function.
     template <class Platform>
     void report() const noexcept {
         report_error(what);
@@ -60,10 +56,8 @@ struct refused_free {
         what.kind = error_kind::double_free;
         return *this;
     }
-    /// Sets the kind of error for a block that is live, with the start, the size and the alignment
-    /// with which it was allocated. The kind names the first of these three that differs from the
-    /// free. If none differs, the error is a double free, and the block was allocated again in
-    /// between.
+    /// Sets the kind of the error for a live block: the first of start, size and alignment that
+    /// differs from the free, else double free.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

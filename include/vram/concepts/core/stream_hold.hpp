@@ -12,12 +12,10 @@
 namespace vram {
 namespace detail {
 
-/// A platform that announces the end of its own streams. `P::hold(s)` returns a hold, a counted
-/// reference to a stream that the calling thread uses. It is empty if the platform does not learn
-/// of the end of this stream. As long as a copy of the hold exists, the platform does not destroy
-/// the stream, and no other stream has its handle. `ended()` returns true after the stream's owner
-/// (such as a `cuda_stream`) was destroyed; `record(event)` is legal even then. `P::ends()` returns
-/// the number of owners destroyed so far.
+/// A platform that announces the end of its own streams. `P::hold(s)` returns a counted reference
+/// to a stream: while a copy exists, no other stream gets its handle. `ended()` returns true after
+/// the stream's owner was destroyed; `record(event)` is legal even then. `P::ends()` counts the
+/// owners destroyed so far.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {
@@ -50,9 +48,8 @@ struct find_stream_hold<Platform> {
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold on the stream `s`: the handle stays valid as long as the hold exists. The caller
-/// must ensure that the stream exists during the call. The hold is empty if vram is not notified of
-/// the end of the stream, for example of a raw `cudaStream_t`.
+/// Returns a hold, which keeps the handle of the existing stream `s` valid. Empty for a stream
+/// whose end is not announced, such as a raw `cudaStream_t`.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

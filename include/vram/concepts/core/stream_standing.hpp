@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// States if a stored stream handle still denotes the stream for which it was stored, or if that
-/// stream was destroyed, or ended by a reset of its device.
+/// States if a stored stream handle still denotes its stream, or if that stream was destroyed or
+/// its device reset.
 enum class stream_standing : unsigned char {
     there,   ///< as far as known, the handle still denotes the stream
     another, ///< the stream was destroyed, and a newer stream has the handle
@@ -21,10 +21,8 @@ enum class stream_standing : unsigned char {
     reset,   ///< the device of the stream was reset, which has ended all work of the stream
 };
 
-/// Tells if the stored handle `s` still denotes the stream with the id `id`. Calls
-/// `Platform::standing_of` if it exists. Otherwise compares `Platform::id(s)` with `id`, and takes
-/// the stream as destroyed if that call throws. It must then be legal at any time, also while
-/// another thread captures the stream.
+/// Tells if the stored handle `s` still denotes the stream with the id `id`. The stream may be
+/// destroyed.
 template <class Platform>
 [[nodiscard]] stream_standing standing_of(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -36,9 +34,8 @@ template <class Platform>
     }
 }
 
-/// Returns true if it is known that the stream with the stored handle `s` and the id `id` was
-/// destroyed by a reset of its device. Returns false on a platform without
-/// `Platform::standing_of`, the only function that is called.
+/// Returns true if the stream with the handle `s` and the id `id` is known to be destroyed by a
+/// reset of its device.
 template <class Platform>
 [[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -48,24 +45,22 @@ template <class Platform>
     }
 }
 
-/// The id of a stream (no other stream of the process has had it), and the device on which the work
-/// of the stream runs.
+/// The id of a stream, unique in the process, and the device of its work.
 template <class Platform>
 struct stream_identity {
     std::uint64_t             id{};
     typename Platform::device where{};
 };
 
-/// Returns the id and the device of the stream `s` by queries to the platform. The calling thread
-/// must be using the stream, so that no other thread captures it during the queries.
+/// Queries the id and the device of `s`. The calling thread must use the stream, so that no other
+/// thread captures it meanwhile.
 template <class Platform>
 [[nodiscard]] stream_identity<Platform> identify(typename Platform::stream s) {
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the id and the device of the stream `s`. Another thread may be using or capturing `s`,
-/// so `Platform::recall` is called, which returns values stored earlier, or nothing if there are
-/// none. If the platform has no `recall`, `identify` is called.
+/// Returns the id and the device of the stream `s`, which another thread may use or capture;
+/// nothing if they are not stored.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

@@ -13,12 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// The part of vram that makes a call of the platform, or the program itself. A *handle* is a
-/// `buffer` or another owner of memory.
+/// The part of vram, or the program, that calls the platform. A *handle* is an owner of memory,
+/// such as a `buffer`.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
-/// The purpose of a call of the platform, for reports: the part of vram that makes it, such as a
-/// loader, a text, and the number of the loader's batch or of the unloader's result.
+/// The purpose of a call of the platform, for reports: the part of vram that makes it, and the
+/// number of the batch or result.
 struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -32,33 +32,29 @@ struct part_work {
     std::uint64_t stream = 0;
 };
 
-/// A call of vram that a thread is executing: the line of the program that made the call, the
-/// purpose of the platform calls in it, and the call of vram within which it was made, or null.
+/// A call of vram that a thread executes: the program's line, the purpose, and the call of vram
+/// around it, or null.
 struct part_call {
     call_site        at{};
     part_work        work{};
     part_call const* outer = nullptr;
 };
 
-/// A platform that names lines of the program in reports. `P::calling_part()` returns a reference
-/// to a pointer of the calling thread. The pointer refers to the `part_call` (line and purpose) of
-/// the innermost call of vram that the thread executes; it is null while the thread executes code
-/// of the program.
+/// A platform that names lines of the program in reports. `P::calling_part()` refers to the calling
+/// thread's pointer to its innermost call of vram, null in code of the program.
 template <class P>
 concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
 /// While this object exists, reports of the platform (such as the simulated device's) about calls
-/// by this thread name the line `at` of the program. If the thread already has a `user_line` with a
-/// known line, because one function of vram called another, reports name that earlier line.
+/// by this thread name the line `at`. If an earlier `user_line` of the thread has a known line,
+/// reports name that one.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
 ///
-/// Failure   Never throws.
-/// Threads   One thread uses the object. It must be destroyed by this thread, the newest first.
-/// Cost      None if the platform names no lines in reports: there are no members, and no code.
+/// Threads   The thread must destroy its objects in reverse order.
 template <class P>
 class [[maybe_unused]] user_line {
 public:
@@ -99,9 +95,7 @@ private:
 };
 
 /// While this object exists, the thread runs a function of the program that vram called, such as
-/// the source of a loader. A report about a platform call in that function names the line of the
-/// call there, not the line that called vram. The object does nothing unless `P` is
-/// `knows_callers`.
+/// the source of a loader. Reports name lines in that function, not the line that called vram.
 template <class P>
 class [[maybe_unused]] user_code {
 public:
@@ -121,9 +115,8 @@ private:
     part_call const* outer_;
 };
 
-/// Stores a line of the program, so that reports about later calls of the platform can name the
-/// line. The default constructor stores the line that made the present call of vram. Unless `P` is
-/// `knows_callers`, nothing is stored, and `at()` is an unknown line.
+/// Stores a line of the program (by default the line that made the present call of vram) for
+/// reports about later calls of the platform. Stores nothing unless `P` is `knows_callers`.
 template <class P>
 class remembered_line {
 public:
@@ -143,8 +136,8 @@ private:
     call_site at_;
 };
 
-/// For a device block of a loader or unloader: stores which stream used the block last, and for
-/// which batch or result. Reports about a copy to or from the block name both.
+/// Stores which stream used a device block of a loader or unloader last, and for which batch or
+/// result, for reports.
 template <class P>
 struct last_use {
     constexpr void                           note(std::size_t, typename P::stream) noexcept {}
@@ -155,14 +148,14 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// Records that the stream `s` has used the block for the batch (of a loader) or the result (of
-    /// an unloader) with the number `item`.
+    /// Records that the stream `s` has used the block for the batch or result with the number
+    /// `item`.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);
     }
-    /// Returns the purpose of a copy, for reports: it copies the batch (of a loader) or the result
-    /// (of an unloader) with the number `item`. The last use of the block is added.
+    /// Returns the purpose of a copy for reports: the batch or result `item`, and the last use of
+    /// the block.
     [[nodiscard]] part_work work(part_kind part, char const* name,
                                  std::size_t item) const noexcept {
         return {part, name, item, before, stream};

@@ -13,13 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// Owns a reserved range of addresses to which physical memory can be mapped: the constructor
-/// reserves it, and the destructor releases it.
+/// Owns a reserved range of addresses to which physical memory can be mapped.
 ///
 ///     address_range range{memory, 1_GiB, memory.granularity()};
 ///
-/// Failure   The constructor throws the error of the platform. The destructor reports errors to the
-///           error sink; it fails if memory is still mapped to the range.
+/// Failure   The constructor throws the error of the platform. The destructor reports errors, such
+///           as memory that is still mapped.
 /// Threads   One thread at a time.
 template <virtual_memory Memory>
 class address_range {

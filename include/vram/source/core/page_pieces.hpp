@@ -14,12 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// Records which pages of an address range are mapped to which physical memory. The caller makes
-/// the driver calls. A *page* is a place in the address range; a *piece* is physical memory of the
-/// size of a page. At most one page *owns* a piece; a piece without an owner is a *spare*. Pages
-/// that owned the piece before stay mapped to it, and their mapping is *stale*: if such a page owns
-/// the piece again, it need not be mapped again. The table lists the pages with a stale mapping to
-/// each piece.
+/// Records which pages of an address range are mapped to which pieces of physical memory; the
+/// caller makes the driver calls. One page at most *owns* a piece; a piece without an owner is a
+/// *spare*. Previous owners stay mapped (a *stale* mapping) and can own the piece again without a
+/// driver call.
 ///
 ///     page_pieces<handle> pieces{16};
 ///     pieces.reserve();
@@ -28,10 +26,8 @@ namespace detail {
 ///     pieces.attach(3);                               // page 3 owns it
 ///     pieces.detach(3);                               // it is a spare again; the mapping is stale
 ///
-/// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing. No other
-///           function fails.
+/// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Constant time. `reserve` allocates occasionally.
 template <class Handle>
 class page_pieces {
 public:
@@ -61,8 +57,8 @@ public:
         unused_.push(static_cast<number>(pieces_.size()));
         pieces_.push();
     }
-    /// Adds a piece of physical memory with the handle `memory` as a spare (without an owner) and
-    /// returns its index. The caller must have called `reserve` since the last `add`.
+    /// Adds a piece of physical memory without an owner, and returns its index. Call `reserve`
+    /// before each `add`.
     number add(Handle memory) noexcept {
         number const k = unused_.take(unused_.size() - 1);
         pieces_[k]     = {.memory = memory};
@@ -87,8 +83,8 @@ public:
     /// and `detach` change the order of the spares.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
-    /// Records that the unmapped page `i` was mapped to the piece `k` of physical memory, without
-    /// access rights. The page does not own the piece yet (see `attach`).
+    /// Records that the unmapped page `i` was mapped to the piece `k` of physical memory, but does
+    /// not own it yet.
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);
@@ -99,8 +95,8 @@ public:
         unlink(i);
         slots_[i] = {};
     }
-    /// Makes page `i` the owner of the piece of physical memory to which it is mapped. The previous
-    /// owner, if there is one, stays mapped to the piece and owns none.
+    /// Makes page `i` the owner of the piece of physical memory to which it is mapped. A previous
+    /// owner stays mapped.
     void attach(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);
@@ -128,8 +124,8 @@ public:
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at == i;
     }
-    /// Returns the page that owns the piece of physical memory to which page `i` is mapped;
-    /// `nowhere` if that is page `i` itself, or if the piece has no owner or the page no mapping.
+    /// Returns the other page that owns the piece of physical memory to which page `i` is mapped,
+    /// or `nowhere`.
     [[nodiscard]] number current_owner(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;

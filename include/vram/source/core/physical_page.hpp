@@ -12,14 +12,13 @@
 namespace vram {
 namespace detail {
 
-/// Owns a piece of physical memory that can be mapped to addresses: the constructor creates it, and
-/// the destructor destroys it.
+/// Owns a piece of physical memory that can be mapped to addresses.
 ///
 ///     physical_page page{memory, 2_MiB};
 ///     memory.map(at, page.get(), page.bytes());
 ///
-/// Failure   The constructor throws `out_of_memory` or the error of the platform. The destructor
-///           reports errors to the error sink.
+/// Failure   The constructor throws `out_of_memory` or the error of the platform; the destructor
+///           reports errors.
 /// Threads   One thread at a time.
 /// Streams   Mapped memory stays accessible after the destruction, until it is unmapped.
 template <virtual_memory Memory>

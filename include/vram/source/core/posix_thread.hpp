@@ -17,13 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// A host thread that joins on destruction, as `worker` does, but without `<thread>`, which adds a
-/// fifth of a second to the time that nvcc takes for a file.
+/// A host thread that joins on destruction. Unlike `worker`, it does not include `<thread>`, which
+/// is slow to compile.
 ///
 ///     posix_thread t{[&] { ... }};
 ///
-/// Failure   The constructor throws `std::system_error` if no thread can be started, and
-///           `std::bad_alloc`. If the callable throws, the program ends.
+/// Failure   The constructor throws `std::system_error` or `std::bad_alloc`. If the callable
+///           throws, the program ends.
 class posix_thread {
 public:
     posix_thread() = default;
@@ -52,8 +52,7 @@ public:
     }
     ~posix_thread() { join(); }
 
-    /// Waits for the end of the thread; a second call does nothing. If the thread itself calls this
-    /// function, because it called `exit` and so destroys its own `posix_thread`, it is detached.
+    /// Waits for the end of the thread. A thread that calls it for itself is detached instead.
     void join() noexcept {
         if (!std::exchange(joinable_, false)) { return; }
         if (::pthread_equal(thread_, ::pthread_self()) != 0) {

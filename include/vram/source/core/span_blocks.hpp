@@ -14,16 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// The list of blocks in an address range of equal pages. It handles addresses only, no memory.
-/// Each block starts at a page boundary and shares no page with another block. A new block is
-/// placed in the middle of the largest gap, so that it and its neighbours have room to grow, or at
-/// the front of a gap at the start of the range. If it does not fit there, it is placed in the
-/// smallest sufficient gap.
+/// The list of blocks in an address range of equal pages (addresses only, no memory). Each block
+/// starts at a page boundary, shares no page, and is placed so that it and its neighbours have room
+/// to grow.
 ///
-/// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Failure   `insert` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
-/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert`
-///           and `erase` move the entries of all blocks at higher addresses. Others: O(log blocks).
+/// Cost      `place`, `insert` and `erase` are linear in the number of blocks.
 class span_blocks {
 public:
     /// The pages with the numbers [first, last) of the range.
@@ -53,10 +50,8 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::move(other.blocks_)} {}
 
-    /// Returns a block of `bytes` bytes in a gap, or an empty block if no gap suffices. Does not
-    /// insert the block. Its address is the start of a page and a multiple of `alignment`. The
-    /// block lies after the middle of the widest gap that suffices (at the front of the gap if that
-    /// is page 0). If it does not fit there, it lies at the front of the narrowest sufficient gap.
+    /// Returns a block in a gap, without inserting it, or an empty block if no gap suffices.
+    /// Prefers the middle of the widest gap.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;
@@ -82,8 +77,8 @@ public:
         blocks_[at] = b;
     }
 
-    /// Returns the block `b` with the size `bytes`, or an empty block if it would overlap the next
-    /// block or exceed the range. Does not change the list.
+    /// Returns the block `b` with the size `bytes`, or an empty block if the addresses are not
+    /// free. Does not change the list.
     [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
         std::size_t const next = begun_at(b.address);
         std::size_t const end  = next == blocks_.size() ? pages_ : blocks_[next].first;
@@ -109,8 +104,7 @@ public:
     // block. For a range that does not lie within the pages of one block, the following functions
     // return an empty block or no pages.
 
-    /// Returns the block whose pages contain all of the `bytes` bytes at `p`. Returns an empty
-    /// block if there is none, or if `bytes` is 0.
+    /// Returns the block whose pages contain all of the `bytes` bytes at `p`, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const         from = reinterpret_cast<std::uintptr_t>(p);
         block const* const b    = last_up_to(from);
@@ -118,14 +112,14 @@ public:
         std::uintptr_t const end = base_ + b->last * page_;
         return from < end && bytes <= end - from ? *b : block{};
     }
-    /// Returns the pages that overlap the `n` bytes at `q`. Returns no pages if these bytes do not
-    /// lie within the pages of one block.
+    /// Returns the pages that overlap the `n` bytes at `q`, or none if no block contains these
+    /// bytes.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages that lie entirely in the `n` bytes at `q`. Of the last page of a block,
-    /// only the bytes that the block uses need to lie there.
+    /// Returns the pages that lie entirely in the `n` bytes at `q`. Bytes after the end of a block
+    /// do not count.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -185,18 +179,16 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// Computes the block with `bytes` bytes at `address` (an address in the page `first`): the
-    /// result also has the pages that the block occupies. Does not insert the block in `blocks_`.
-    /// Returns an empty block if the bytes exceed the range.
+    /// Returns the block of `bytes` bytes at `address` in page `first`, with its pages; empty if it
+    /// exceeds the range.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);
         if (end > pages_ * page_) { return {}; }
         return {address, bytes, first, (end + page_ - 1) / page_};
     }
-    /// Returns a block of `bytes` bytes in the gap `g` (pages without a block). It starts at the
-    /// first page from the number `from` on with an address that is a multiple of `alignment`.
-    /// Returns an empty block if the gap is too small for that.
+    /// Returns an aligned block of `bytes` bytes in the gap `g`, at page `from` or later, or an
+    /// empty block if none fits.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
         std::uintptr_t address = base_ + from * page_;

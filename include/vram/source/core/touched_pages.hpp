@@ -32,25 +32,22 @@ struct touched_pages_options {
     int numa_node = -1;
 };
 
-/// Maps anonymous memory (memory without a file) and writes to each page. The system zeroes a page
-/// when it is first accessed, which is most of the cost of obtaining memory. `map` makes these
-/// accesses before it returns, with several threads in parallel. A mapping of 2 MiB or more starts
-/// at a multiple of 2 MiB.
+/// Maps anonymous memory and writes to each page with several threads, so that the system zeroes
+/// the pages in parallel and later accesses are fast.
 ///
 ///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   `map` returns null. If the system has no huge pages, or no NUMA node of that number,
-///           the option for it is ignored.
+/// Failure   `map` returns null. Options that the system does not support are ignored.
 /// Threads   Any thread may call.
-/// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one.
+/// Cost      About 30 GiB/s with 16 cores.
 class touched_pages {
 public:
     static constexpr std::size_t page      = 4096;
     static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-    /// Returns the number of bytes that `map(bytes)` maps: `bytes` rounded up to a multiple of
-    /// 4 KiB (a page), or of 2 MiB (a huge page) if `bytes` is at least 2 MiB.
+    /// Returns the bytes that `map(bytes)` maps: rounded up to whole pages, from 2 MiB on to whole
+    /// huge pages.
     [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
         return align(bytes, bytes < huge_page ? page : huge_page);
     }
@@ -75,8 +72,8 @@ public:
     }
 
 private:
-    /// Unmaps all of the `room` bytes at `all` except `size` bytes that start at a multiple of 2
-    /// MiB, and returns the start of these. Returns `all` if `room` equals `size`.
+    /// Unmaps the `room` bytes at `all` except `size` bytes at a multiple of 2 MiB, and returns the
+    /// start of these.
     static void* cut(void* all, std::size_t room, std::size_t size) noexcept {
         if (room == size) { return all; }
         auto* const       p      = static_cast<std::byte*>(align_address(all, huge_page));

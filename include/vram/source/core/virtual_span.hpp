@@ -17,25 +17,19 @@
 namespace vram {
 namespace detail {
 
-/// A reserved address range of pages to which physical memory is mapped. Pages are numbered from
-/// the start of the range. If the physical memory of a page is moved to another page, the first
-/// page stays mapped to it as well (a stale mapping). If the memory returns, no driver call is
-/// needed, so a program that repeats itself, such as a training loop, soon makes none (after the
-/// stitched blocks of GMLake, 2024). Memory without a page is a spare.
+/// A reserved address range whose pages are backed by physical memory one by one. If the memory of
+/// a page is moved, the page stays mapped to it (a stale mapping), so that moving the memory back
+/// needs no driver call. Memory without a page is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
 ///     span.move(0, 5, 20, 25); // moves the memory of five pages to pages 20 to 24
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
-/// Failure   `fill` throws `out_of_memory` or the error of the platform, and has then backed no
-///           page. If `drop` or `trim` cannot unmap memory, the error sink receives the error, and
-///           the memory stays a spare.
+/// Failure   `fill` throws `out_of_memory` or the error of the platform, and then has backed no
+///           page.
 /// Threads   One thread at a time.
-/// Streams   No function waits for a stream. The caller ensures that no stream uses a page whose
-///           memory `drop` releases, or a page to which other memory is mapped than before.
-/// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
-///           run of pages to set access rights. None for memory that returns to its last page.
+/// Streams   No function waits for a stream: no stream may use a page that loses its memory.
 template <virtual_memory Memory>
 class virtual_span {
 public:
@@ -44,10 +38,8 @@ public:
     /// The value of a page number that means no page.
     static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere;
 
-    /// Reserves `bytes` bytes of addresses, divided into pages of `page` bytes. `page` must be a
-    /// multiple of `memory.granularity()`, and `bytes` one of `page`. The range is aligned to the
-    /// largest power of two that divides `page`: so if it has enough pages, one of them is aligned
-    /// to any power of two.
+    /// Reserves `bytes` bytes in pages of `page` bytes. `page` is a multiple of
+    /// `memory.granularity()`, and `bytes` of `page`.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
         : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
     virtual_span(virtual_span&& other) noexcept
@@ -59,16 +51,15 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        // A spare (a piece of memory that backs no page) is left only if a page could not be
-        // unmapped. Releases its handle: the driver frees the memory once no page is mapped to it.
+        // A spare is left only if a page could not be unmapped. The driver frees the memory once no
+        // page is mapped to it.
         for (std::size_t i = 0; i < spares(); ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
-    /// Maps physical memory to each page of [first, last) that has none. The memory that backed the
-    /// page last is preferred, if it backs no page now, then other spares (memory that backs no
-    /// page), then new memory. If it throws, it has mapped none.
+    /// Maps physical memory to each page of [first, last) that has none. If it throws, it has
+    /// mapped none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -104,10 +95,8 @@ public:
         }
     }
 
-    /// Takes the physical memory from the pages [first, last). Each piece (memory of one page) is
-    /// kept as a spare if at most `spare` pieces then back no page, and otherwise is released to
-    /// the device. Returns the number of pages that had memory, without those that could not be
-    /// unmapped: the pieces of these stay spares.
+    /// Takes the physical memory from the pages [first, last), and releases what exceeds `spare`
+    /// pieces. Returns the pages with memory, without those that could not be unmapped.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -118,14 +107,12 @@ public:
         return gone;
     }
 
-    /// Moves the physical memory of the pages [from, from_end) to those pages of [to, to_end) that
-    /// have no memory, in order, until one of the two ranges is exhausted. If a driver call fails,
-    /// some of the memory stays at its old pages. Returns the number of pages moved.
+    /// Moves the physical memory of the pages [from, from_end) to the pages of [to, to_end) without
+    /// memory. Returns the number of pages moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // Pages of [to, to_end) that are mapped to memory of the other range by now. The memory
-        // belongs to its old page until its new page has access rights, so that the old page keeps
-        // the memory if a driver call fails.
+        // Memory belongs to its old page until the new page has access rights, in case a driver
+        // call fails.
         numbers done;
         try {
             done.reserve(to_end - to);
@@ -153,9 +140,8 @@ public:
         return moved;
     }
 
-    /// Releases pieces of physical memory that back no page to the device, until at most `spare`
-    /// such pieces are left. Pieces that cannot be unmapped are kept. Returns the number of pieces
-    /// released.
+    /// Releases physical memory that backs no page, until `spare` pieces of it are left. Returns
+    /// the number of pieces released.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
@@ -169,9 +155,8 @@ public:
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// If page `i` is still mapped to physical memory that was moved to another page since, returns
-    /// that page. Otherwise returns `nowhere`: page `i` has memory of its own, or is not mapped, or
-    /// is mapped to memory that no page has.
+    /// If page `i` is mapped to physical memory that another page has now, returns that page;
+    /// otherwise `nowhere`.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.current_owner(to_number(i));
     }
@@ -202,8 +187,8 @@ private:
         pieces_.add(memory().create(page_));
         ++calls_;
     }
-    /// Destroys the piece `k` of physical memory, which backs no page, after unmapping all pages
-    /// that are still mapped to it. If a call fails, reports it, keeps the piece and returns false.
+    /// Unmaps and destroys the piece `k` of physical memory, which backs no page. If unmapping
+    /// fails, reports that and returns false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
@@ -233,9 +218,8 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps page `i` if no access rights were set for its mapping (by `set_access`). The page
-    /// must not own the physical memory to which it is mapped. If the driver call fails, the page
-    /// stays mapped, and no error is reported.
+    /// Unmaps page `i` if its mapping has no access rights. The page must not own its memory.
+    /// Ignores errors.
     void unmap_without_access(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }
