@@ -17,7 +17,7 @@
 namespace vram {
 
 /// A function that receives the errors that vram reports instead of throwing. Any thread may call
-/// it. It may call non-throwing functions of vram.
+/// it. It may call non-throwing vram functions.
 using error_sink = void (*)(error const&) noexcept;
 
 /// The default error sink: prints one line to stderr.
@@ -129,8 +129,8 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Notes that a device has failed for good with `code`. From then on `report_error` reports that
-/// failure once, and no errors it may have caused.
+/// Notes that a device has failed for good with `code`. Then `report_error` reports that failure
+/// once, and none of its possible consequences.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);
@@ -142,8 +142,8 @@ inline void forget_device_failure() noexcept {
     detail::failure_reported.store(false);
 }
 
-/// Passes `e` to the error sink, unless a failed device may have caused `e`. If the calling thread
-/// holds a lock of vram, stores `e` until its last lock is unlocked.
+/// Passes `e` to the error sink, unless a failed device may have caused `e`. Stores `e` while the
+/// thread holds a lock of vram.
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_reported.exchange(true)) { return; }

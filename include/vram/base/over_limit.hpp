@@ -15,9 +15,9 @@ namespace vram {
 class over_limit : public out_of_memory {
 public:
     /// \param asked  the requested bytes
-    /// \param live the live bytes before the request
-    /// \param limit the largest number of live bytes
-    /// \param rounded the requested bytes after rounding
+    /// \param live  the counted bytes before the request
+    /// \param limit  the largest count
+    /// \param rounded  the bytes that the request would add, if more than `asked`
     over_limit(std::size_t asked, std::size_t live, std::size_t limit,
                std::size_t rounded = 0) noexcept
         : out_of_memory{{.asked   = asked,

@@ -24,8 +24,8 @@ enum class memory_event_kind : unsigned char {
     chunk_removed,  ///< a chunk is about to return to the upstream; blocks live in it are leaks
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    /// The resource made a stream wait for freed memory, or the host if the event has no stream.
-    /// `memory` is the block then allocated, or null.
+    /// The resource made a stream wait for freed memory, or the host if `stream` is empty. `memory`
+    /// is the block then allocated, or null.
     stream_waited,
     /// Sent by `stream_ordered` after `freed`, before the block returns to the upstream: no stream
     /// uses the block any more.

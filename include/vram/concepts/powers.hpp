@@ -38,8 +38,8 @@ concept owning_resource = requires(R const& r, void const* p) {
     { r.owns(p) } -> std::same_as<bool>;
 };
 
-/// A resource with `trim(keep)`, which returns unused memory to the upstream, if possible until at
-/// most `keep` bytes are left. Returns the bytes returned.
+/// A resource with `trim(keep)`, which returns unused memory beyond `keep` bytes to the upstream,
+/// as far as possible. Returns the bytes returned.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;

@@ -127,8 +127,8 @@ private:
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Counts how often in a row the thread `first_` locks by an exchange. At `enough_`, gives this
-    /// thread the bias: it may lock by plain stores.
+    /// Counts how often in a row the thread `first_` locks by an exchange. At `enough_`, lets this
+    /// thread lock by plain stores.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }

@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Moves `at[hole]` of a binary heap down, until none of its children comes after it. `before(a,
-/// b)` is true if `a` comes first.
+/// Moves `at[hole]` of a binary heap down until no child comes after it. `before(a, b)`: `a` comes
+/// first.
 template <class Element, class Before>
 void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& before) {
     Element moved = std::move(at[hole]);

@@ -180,8 +180,8 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Walks the stack from the frame address `frame` by stored rules. Returns null if a rule is
-    /// missing, or this call stack was never stored.
+    /// Walks the stack from the frame address `frame` by stored rules. Returns null if a rule or
+    /// the call stack is not stored.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);

@@ -13,13 +13,13 @@
 namespace vram {
 namespace detail {
 
-/// The present value, the peak and the sum of all additions of a number such as live bytes.
+/// The present value, the peak and the sum of all additions of a number.
 ///
 /// Threads   Not synchronised: protect it with a lock.
 struct tally {
     std::size_t   value = 0; ///< the current value
     std::size_t   peak  = 0; ///< the largest `value` since the construction
-    std::uint64_t total = 0; ///< the sum of all additions
+    std::uint64_t total = 0;
 
     constexpr void add(std::size_t n) noexcept {
         value += n;

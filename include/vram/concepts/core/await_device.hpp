@@ -9,8 +9,7 @@
 namespace vram {
 namespace detail {
 
-/// Blocks the calling thread until the device has finished all its work. Does not disturb a capture
-/// on platforms with `await_all`.
+/// Blocks the calling thread until the device has finished all its work.
 ///
 /// Failure   Throws errors of the platform.
 template <class Platform>

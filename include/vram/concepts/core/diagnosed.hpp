@@ -17,8 +17,8 @@ namespace detail {
 template <class>
 inline constexpr bool always_false = false;
 
-/// Checks the upstream of a layer or pool: `type` is `Upstream`. The text of a failed check is the
-/// first line of the compile error.
+/// Checks the upstream of a layer or pool: `type` is `Upstream`. A failed check begins the compile
+/// error with its text.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,

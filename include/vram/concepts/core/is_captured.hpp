@@ -9,10 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the stream `on` is being captured, false for null. A captured stream must
-/// neither wait nor query.
-///
-/// Failure   Errors of the platform are rethrown.
+/// Returns true if the stream `on` is being captured, false for null. A captured stream must not
+/// wait or query.
 template <class Platform>
 [[nodiscard]] bool is_captured(typename Platform::stream const* on) {
     return on != nullptr && Platform::capturing(*on);

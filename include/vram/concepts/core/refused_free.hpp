@@ -56,8 +56,8 @@ struct refused_free {
         what.kind = error_kind::double_free;
         return *this;
     }
-    /// Sets the kind of the error for a live block: the first of start, size and alignment that
-    /// differs from the free, else double free.
+    /// Sets the kind of the error for a live block: wrong start, size or alignment; if all are
+    /// right, a double free.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

@@ -48,8 +48,8 @@ struct find_stream_hold<Platform> {
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold, which keeps the handle of the existing stream `s` valid. Empty for a stream
-/// whose end is not announced, such as a raw `cudaStream_t`.
+/// Returns a hold, which keeps the handle of the stream `s` valid. Empty if the platform does not
+/// announce the stream's end.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

@@ -17,8 +17,8 @@ namespace detail {
 /// such as a `buffer`.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
-/// The purpose of a call of the platform, for reports: the part of vram that makes it, and the
-/// number of the batch or result.
+/// The purpose of a platform call, for reports: the part of vram that makes the call, and the batch
+/// or result concerned.
 struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 

@@ -95,8 +95,8 @@ public:
         }
     }
 
-    /// Takes the physical memory from the pages [first, last), and releases what exceeds `spare`
-    /// pieces. Returns the pages with memory, without those that could not be unmapped.
+    /// Takes the physical memory from the pages [first, last) and keeps at most `spare` pieces.
+    /// Returns the number of pages, except those that cannot be unmapped.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -164,7 +164,6 @@ public:
         return static_cast<std::byte*>(range_.base()) + i * page_;
     }
 
-    /// Returns the number of bytes of a page.
     [[nodiscard]] std::size_t page() const noexcept { return page_; }
     [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
     /// Returns the number of pieces of physical memory, including those that back no page.
