@@ -100,9 +100,8 @@ public:
         return last != nullptr && last->address == address ? *last : block{};
     }
 
-    // The pages of a block. The last page belongs to its block entirely, also the bytes behind the
-    // block. For a range that does not lie within the pages of one block, the following functions
-    // return an empty block or no pages.
+    // For a range outside the pages of one block (the last page included), these functions return
+    // an empty block or no pages.
 
     /// Returns the block whose pages contain all of the `bytes` bytes at `p`, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
