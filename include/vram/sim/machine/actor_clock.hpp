@@ -16,24 +16,15 @@
 namespace vram {
 namespace detail {
 
-/// A vector clock (Fidge 1988, Mattern 1989): one counter for each stream and each host thread (an
-/// *actor*). If the clock of an operation contains the count `n` or more for an actor, everything
-/// that the actor did up to its count `n` happens before the operation.
+/// A vector clock: one counter for each stream and each host thread (an *actor*). Everything that
+/// an actor did up to its counter in the clock of an operation happens before the operation.
 ///
-/// Most clocks have an *owner*: the actor for which `advance` was called last. The owner's counter
-/// and the last few counters that changed are in the object; all others are in a tree that clocks
-/// share. The object also stores the owner's count at which the other counters last changed. A
-/// clock that includes this count includes all of them, so most joins need no look at them. Single
-/// counters that were raised after that count are marked as *late*: the other clock may lack them.
+/// A clock with a count of an actor must include all that the actor's clock included at that count.
 ///
-/// Each clock that includes a count of an actor must also include everything that the actor's own
-/// clock included at that count. This holds if clocks are made by copies, `join` and `advance`.
-///
-/// Failure   Members that change a clock throw `std::bad_alloc`. `join` may then have raised some
-///           counters already.
-/// Threads   Copies may be used by different threads, one object by one thread at a time.
-/// Cost      A copy, `advance`, and a join of two clocks of which one includes the other are
-///           O(1) on average. Another join visits the counters that differ.
+/// Failure   Members that change a clock throw `std::bad_alloc`.
+/// Threads   One object by one thread at a time.
+/// Cost      O(1) on average; a join of clocks of which neither includes the other visits their
+///           differences.
 class actor_clock {
 public:
     actor_clock() = default;
@@ -67,9 +58,8 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if `join` or `raise` changed the clock after the last `advance` of its owner.
-    /// The owner must then call `advance` once more before it ends: the next count stands for the
-    /// joined work, and must not go to a new stream or thread that reuses the index.
+    /// Returns true if `join` or `raise` changed the clock after the last `advance`. The owner must
+    /// then call `advance` before it ends.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
     /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
@@ -100,8 +90,8 @@ public:
         }
     }
 
-    /// Returns true if all counters of this vector clock are known to be at least those of `other`.
-    /// Returns false if only a comparison of all counters could tell.
+    /// Returns true if all counters are known to be at least those of `other`. False does not prove
+    /// that one is less.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         unsigned const missing = other.missing_in(*this);
         if (missing == unknown) { return false; }
@@ -163,34 +153,30 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns a bit set of the entries of `last_` (counters that changed last) that `other` may
-    /// lack. All remaining counters are known to be in `other`, except perhaps the owner's. Returns
-    /// `unknown` if only a comparison of all counters could tell.
+    /// Returns a bit set of the entries of `last_` that `other` may lack, or `unknown` if all
+    /// counters must be compared.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
-    /// Returns true if `other` is known to include all counters of this clock, except perhaps a few
-    /// entries of `last_` (counters that changed last). The owner's counter must be included too if
-    /// this clock is a copy; it may be missing if this is the owner's own clock.
+    /// Returns true if `other` is known to include all counters of this clock, except perhaps some
+    /// entries of `last_`.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
     }
 
-    /// Raises some counters to at least their values in `other`: those in the entries of
-    /// `other.last_` (counters that changed last) that the bit set `which` selects.
+    /// Raises counters to their values in `other`: those of the entries of `other.last_` that the
+    /// bit set `which` selects.
     void raise_some(actor_clock const& other, unsigned which) {
         for (unsigned i = 0; i < other.recent_; ++i) {
             if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }
         }
     }
 
-    /// Joins `other`, which must be known to include all counters of this clock except a few in
-    /// `last_` (counters that changed last): copies `other`, then raises those few. If this is the
-    /// own clock of a stream or thread, not a copy of one, it keeps its owner, and the owner's
-    /// counter does not decrease.
+    /// Joins `other`, which must be known to include all counters of this clock except some in
+    /// `last_`.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -228,9 +214,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Called after several counters of this clock were raised. From now on, another clock is known
-    /// to include them all only if it includes the count that the next `advance` of this clock's
-    /// owner returns.
+    /// Called after several counters were raised. Another clock is known to include them if it
+    /// includes the owner's next count.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -262,8 +247,8 @@ private:
         late_ |= 1U << i;
         via_late_ |= 1U << i;
     }
-    /// Returns the index of the actor's entry in `last_` (counters that changed last). If it has
-    /// none, returns the index of the first free entry, or `few` if all are used.
+    /// Returns the index of the actor's entry in `last_`, or of the first free entry, or `few` if
+    /// all are used.
     [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
         unsigned i = 0;
         while (i < recent_ && last_[i].actor != actor) { ++i; }
@@ -274,11 +259,10 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Makes room in `last_` (counters that changed last): moves entries to the tree `all_`.
-    /// Entries in the bit sets `late_` and `via_late_` (if `via_all_`) stay: a clock that is known
-    /// to include the tree may lack them. If fewer than `spare` entries would then be free, moves
-    /// all.
+    /// Makes room in `last_` (counters that changed last): moves entries to the tree `all_`, at
+    /// least `spare` of them.
     void spill() {
+        // A clock that is known to include the tree may lack these entries, so they stay.
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;
@@ -303,30 +287,25 @@ private:
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
-    /// A count of the owner (a stream or host thread). Another clock that includes this count also
-    /// includes all counters of this clock, except the owner's and the entries of `last_` that the
-    /// bit set `late_` marks.
+    /// A count of the owner. A clock with this count includes all counters of this one, except the
+    /// owner's and the late ones.
     std::uint64_t learned_ = 0;
-    /// Index of a stream or thread that owned these counters in an earlier clock, or `none`.
-    /// Another clock that includes the count `via_count_` of this stream or thread also includes
-    /// all counters in the tree `all_`, so a join need not compare them.
+    /// An earlier owner, or `none`. A clock with the count `via_count_` of this owner includes all
+    /// counters in the tree `all_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` (counters that changed last) that were raised after
-    /// `learned_` was set. Another clock that includes the owner's count `learned_` may lack these
-    /// entries.
+    /// Bit set of the entries of `last_` that were raised after `learned_` was set. A clock that
+    /// includes `learned_` may lack them.
     unsigned late_ = 0;
-    /// Bit set of entries of `last_` (counters that changed last). Another clock may lack these
-    /// entries although it includes the count `via_count_` of `via_`, an earlier owner (stream or
-    /// thread) of these counters.
+    /// Bit set of the entries of `last_` that a clock with the count `via_count_` of `via_` may
+    /// lack.
     unsigned via_late_ = 0;
     /// True if each clock with the count `via_count_` of the earlier owner `via_` also includes the
     /// entries of `last_`, except those in `via_late_`.
     bool via_all_ = false;
     bool joined_  = false; ///< true if the clock has changed since the last `advance`
-    /// True for a copy of an owner's clock, such as the clock of an event: `advance` was not called
-    /// on this object since the copy.
+    /// True if `advance` was not called on this object since it was copied from a clock.
     bool  copy_      = true;
     entry last_[few] = {}; ///< the counters that changed last, each with its stream or thread
 };

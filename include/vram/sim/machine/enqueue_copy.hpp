@@ -31,12 +31,11 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 }
 
 /// The largest copy from pageable memory for which the host does not wait for earlier work of the
-/// stream. On an H100 it did not for 1 MiB, and did for 4 MiB; the documentation names 64 KiB.
+/// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
-/// Queues the copy `c` on stream `s`, or adds it to the graph into which `s` is being captured. A
-/// copy that is queued makes the calling thread wait in the cases in which CUDA waits: a copy to
-/// pageable memory, a large one from pageable memory, and one from host to host.
+/// Queues the copy `c` on stream `s`, or adds the copy to the graph into which `s` is captured.
+/// Waits in the cases in which CUDA waits.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
     sim_machine&      m     = call.machine;
@@ -85,8 +84,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::shared_ptr<std::byte[]> staged;
     pitched_copy                 moved = c;
     if (host_read && !s.capture && to != 0) {
-        // As in CUDA, pageable source memory has been read when the call returns. If the copy is
-        // large, the call first waits for the earlier work of the stream.
+        // As in CUDA, pageable source memory has been read when the call returns.
         if (bytes > most_staged) {
             std::vector<sim_moment> before = s.waits;
             before.push_back(s.tail);
@@ -137,13 +135,10 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // If devices use the host's page tables (`sim_options::host_page_tables`), CUDA's call may
-        // return before a copy to pageable memory is complete. The simulated call waits, but the
-        // host is not ordered after the copy.
+        // CUDA's call may return before a copy to pageable memory through the host's page tables is
+        // complete: no order.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
-        // The host is ordered after the copy only if CUDA's call returns after the copy's end: for
-        // a copy to pageable or between host memory (`host_end`), unless `direct` is true. A copy
-        // from pageable memory to a device may still be under way.
+        // A copy from pageable memory to a device may still be under way, and then gives no order.
         if (host_end && !direct) { m.acquire(*call.host, then); }
     }
 }

@@ -33,8 +33,8 @@ inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     return {};
 }
 
-/// Reports the mistake `kind` if one of the accesses `uses` of an operation writes a range that
-/// another one reads or writes. Does nothing if races are not checked.
+/// Reports the mistake `kind` if an access in `uses` writes a range that another access in `uses`
+/// reads or writes.
 inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                             std::vector<sim_task::use> const& uses, sim_mistake kind,
                             char const* advice) {

@@ -16,13 +16,10 @@ namespace vram {
 namespace detail {
 
 /// A map from the positions 0 to `size - 1` to values, stored as disjoint intervals of equal
-/// values. At first all positions are one interval. `change` and `assign` split intervals at the
-/// ends of their range.
+/// values. At first all positions are one interval.
 ///
-/// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
-/// Threads   One thread at a time.
-/// Cost      A lookup is O(log intervals). A split allocates one node of a tree; a single interval
-///           needs none.
+/// Failure   `change` and `assign` throw `std::bad_alloc` and leave the values unchanged.
+/// Cost      A lookup is O(log intervals).
 template <class Value>
 class interval_map {
 public:
@@ -94,10 +91,8 @@ public:
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval, which may change the value. Then merges
-    /// neighbouring intervals if `same` returns true for their two values. `simplify` returns a
-    /// measure of the work that the interval will cause in the next `compact`. The sum decides when
-    /// that is due.
+    /// Calls `simplify(value)` for each interval and merges neighbours that are `same`. `simplify`
+    /// returns a measure of the next `compact`'s work.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);

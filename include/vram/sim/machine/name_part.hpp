@@ -25,9 +25,8 @@ namespace detail {
     }
     return sim_part::program;
 }
-/// If a part of vram, such as a loader, queues the operation, stores the part in `task`. A copy
-/// also gets the name of the part's work, such as "loader copy of batch", and the number of the
-/// batch.
+/// Stores in `task` the part of vram, such as a loader, that queues the operation, and the name of
+/// its work.
 inline void name_part(sim_task& task) noexcept {
     if (calling_part == nullptr) { return; }
     part_work const& work = calling_part->work;

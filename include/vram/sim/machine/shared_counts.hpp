@@ -15,12 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// An array of counters, at first all 0, without a fixed size. It is a tree with 16 counters in
-/// each leaf. A copy shares the tree; a change copies the shared nodes on the path to the counter.
+/// An array of counters, at first all 0, without a fixed size. Copies share the nodes of a tree
+/// until one of them changes.
 ///
 /// Failure   A change throws `std::bad_alloc` and leaves the values unchanged.
-/// Threads   Copies may be used by different threads, one object by one thread at a time.
-/// Cost      A lookup or a change is O(log size). `raise_all` visits the parts that differ.
+/// Threads   One object by one thread at a time; copies may be used by different threads.
+/// Cost      A lookup or a change is O(log size).
 class shared_counts {
 public:
     /// Returns the counter with the index `i`, or 0 if it was never raised.
@@ -167,8 +167,7 @@ private:
         }
     }
 
-    /// The merge of two nodes `a` and `b`, with the larger of each pair of counters. If `a` or `b`
-    /// already has all of these counters, no new node is made.
+    /// The merge of two nodes `a` and `b`, with the larger of each pair of counters.
     struct larger_of {
         link result;
         bool is_a, is_b; ///< true if the merged counters are those of `a`, or of `b`

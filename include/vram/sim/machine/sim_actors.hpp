@@ -16,14 +16,11 @@ namespace detail {
 
 /// The indices of streams and host threads in vector clocks (records of what happens before what).
 ///
-/// Failure   `take` throws `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
-/// Cost      `take` compares the counters of at most 16 streams or threads that have ended.
 class sim_actors {
 public:
-    /// Returns an index for a new stream or thread. `creator` is the vector clock of the thread
-    /// that creates it. An index of a stream or thread that has ended is reused only if everything
-    /// that it did happens before `creator`.
+    /// Returns an index for a new stream or thread. Reuses an ended one's index only if all its
+    /// work happens before `creator`.
     std::size_t take(vector_clock const& creator) {
         // To save time, examines only the eight streams or threads that ended last, and eight
         // others in turns.

@@ -13,9 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the advice of a race report in terms of the functions of a loader, an unloader or
-/// staging, if one of them makes one of the two operations. Otherwise returns an empty text. `call`
-/// is the function of vram that makes the second operation, or null.
+/// Returns the advice of a race report if a loader, an unloader or staging makes one of the
+/// operations; otherwise an empty text.
 [[nodiscard]] inline std::string sim_part_advice(sim_report const& r, part_call const* call) {
     auto const batches = [](sim_event_of const& e) {
         bool const known = e.item != sim_event_of::no_item;
@@ -56,8 +55,7 @@ namespace detail {
 }
 
 /// Returns the advice of a race report: the wait that would have ordered the operation `r.second`
-/// after `r.first`. `r.second_by` and `r.first_by` are their streams or threads. `call` is the
-/// function of vram that makes the second operation, or null.
+/// after `r.first`.
 [[nodiscard]] inline std::string sim_advice(sim_report const& r, part_call const* call = nullptr) {
     if (std::string part = sim_part_advice(r, call); !part.empty()) { return part; }
     sim_event_of const& second = r.second;

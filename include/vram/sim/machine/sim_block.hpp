@@ -21,9 +21,8 @@ struct sim_pool;
 /// The kinds of memory. `pageable` is memory that the simulation neither allocated nor registered.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
 
-/// One allocation, mapping or registered range. The newest 4096 freed allocations of a device are
-/// kept until their addresses are reused, to detect late accesses.
-// Each access needs the members up to `history`, which are therefore adjacent.
+/// One allocation, mapping or registered range. Freed allocations are kept for some time, to detect
+/// late accesses.
 struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;
@@ -38,14 +37,14 @@ struct sim_block {
     int  device  = 0;
     /// The blocks that a pool or other resource allocated in this block; null if none divides it.
     std::unique_ptr<sim_parts> parts{};
-    /// For each device: true if its kernels may access the memory of the block's pool. Null if the
-    /// block is not from a pool.
+    /// For each device, true if its kernels may access the memory of the block's pool. Null without
+    /// a pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Access history: the last write to each range, and the reads since then. Empty if no check
     /// needs it.
     interval_map<sim_history> history;
-    /// Number of bytes for which the block counts in the statistics of the device or pool: the
-    /// rounded size, or 0 for host memory and mappings.
+    /// Bytes for which the block counts in the statistics of the device or pool; 0 for host memory
+    /// and mappings.
     std::size_t counted = 0;
     /// The graph that has a node which allocates this block, if any.
     std::weak_ptr<void> graph;
@@ -65,8 +64,7 @@ struct sim_block {
     [[nodiscard]] sim_block_of   description() const noexcept {
         return {"", begin, bytes, allocated, freed ? released : sim_event_of{}, {}, {}, {}, {}};
     }
-    /// Returns true if the addresses of the block may be allocated again: it was freed, no stream
-    /// still uses it, and no graph allocates it.
+    /// Returns true if the addresses of the block may be allocated again.
     [[nodiscard]] bool reusable() const noexcept { return freed && !busy && graph.expired(); }
 };
 

@@ -20,17 +20,15 @@
 namespace vram {
 namespace detail {
 
-/// One call of the simulated device by a host thread: an object that exists during the call. Its
-/// constructor waits until the scheduler lets the thread run (if it is in simulated time), locks
-/// the simulated machine, adds the cost of the call to the thread's simulated time, and looks up
-/// injected faults.
+/// One call of the simulated device by a host thread. The constructor waits for the thread's turn,
+/// locks the simulated machine, adds the cost of the call to simulated time, and looks up injected
+/// faults.
 ///
 /// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
-/// Cost      One lock and a few comparisons.
 class sim_call {
 public:
-    /// Begins a call of `kind` on `device`. `bytes` is the size of an allocation or copy, for
-    /// predicates of injected faults. The source location is used in reports.
+    /// Begins a call of `kind` on `device`. Predicates of injected faults get `bytes`; reports name
+    /// `where`.
     sim_call(sim_machine& machine, sim_call_kind kind, int device, std::source_location where,
              std::size_t bytes = 0);
 
@@ -38,16 +36,14 @@ public:
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
-    /// Counts a new step of the calling thread in its vector clock (the record of what happens
-    /// before its next step), and returns a description of this call, as the operation `name`, for
-    /// reports.
+    /// Counts a new step of the calling thread in its vector clock. Returns a description of the
+    /// call for reports.
     [[nodiscard]] sim_event_of host_step(char const* name);
     /// Stores this call as the one that recorded the event `e`, for reports. Stores no call if
     /// races are not checked.
     void recorded(sim_event_state& e);
-    /// Called before this call waits for the event `e` or queries it. If nothing orders the last
-    /// record of `e` before this call, reports that once for each record: in another order of the
-    /// host threads, the call would come before the record and would not wait.
+    /// Called before a wait for the event `e` or a query. Reports if nothing orders the last record
+    /// of `e` before this call.
     void expect_ordered(sim_event_state& e, char const* name);
     /// If `sim_options::on_report` is `throw_it`, throws the first report that was not thrown yet,
     /// as `sim_race`.
@@ -55,10 +51,8 @@ public:
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
-    /// Called for calls that CUDA forbids during a stream capture. If this thread began captures
-    /// that are not relaxed, or any thread began some with the global mode, invalidates them all
-    /// and throws `sim_error{stream_capturing}`. Does nothing if the calling thread has a
-    /// `sim_capture_guard`.
+    /// Called for calls that CUDA forbids during a capture. Invalidates captures that are not
+    /// relaxed, and throws `sim_error{stream_capturing}`.
     void unsafe();
 
     sim_machine&                 machine;

@@ -12,13 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// The call of a part of vram, such as a loader, in which the calling thread is, with the line of
-/// the program that made it. Null if the thread is in none.
+/// The call of a part of vram, such as a loader, in which the calling thread is, or null.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
-/// Returns the source line that reports name for a call at `from`. If a function of vram made the
-/// call, that is the line of the program that called this function. For an allocation it is `from`
-/// itself, so that a leak report names the part of vram that holds the memory.
+/// Returns the line that reports name for a call at `from`: the program's line for calls of vram,
+/// except allocations.
 [[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
                                                        std::source_location from) noexcept {
     bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||

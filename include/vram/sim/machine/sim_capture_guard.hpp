@@ -12,14 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// The simulated `cuda_capture_guard`: as long as the object exists, calls of this thread that CUDA
-/// forbids during a capture, such as an allocation or a query of another stream, do not invalidate
-/// a capture in progress. A wait for a captured stream or its device still fails. vram constructs
-/// the guard before each such call, as it does with `cuda_capture_guard`.
-///
-/// Failure   None.
-/// Threads   The guard applies to the thread that constructs it.
-/// Cost      None.
+/// As long as the object exists, calls of this thread that CUDA forbids during a capture do not
+/// invalidate a capture in progress. A wait for a captured stream still fails. The simulated
+/// `cuda_capture_guard`.
 class sim_capture_guard {
 public:
     explicit sim_capture_guard(sim_machine const& machine)

@@ -30,10 +30,9 @@
 namespace vram {
 namespace detail {
 
-/// Finds races: two accesses that nothing orders. Each declared access has a vector clock, which
-/// records what happens before it, and is compared with the last write, and the reads since then,
-/// of every byte that it covers. The order comes from the calls of the program, never from the
-/// times at which they ran. (The state is that of FastTrack, Flanagan and Freund 2009.)
+/// Finds races: two accesses that nothing orders. Compares each declared access with the earlier
+/// accesses of its bytes by vector clocks. The order comes from the calls of the program, never
+/// from the times at which they ran (FastTrack, Flanagan and Freund 2009).
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      O(log intervals) for each declared range. Without ranges: nothing.
@@ -51,16 +50,14 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
-    /// Returns an index in vector clocks (records of the happens-before order) for a new stream or
-    /// host thread. `creator` is the vector clock of the thread that creates it.
+    /// Returns an index in vector clocks for a new stream or host thread. `creator` is the vector
+    /// clock of the creating thread.
     std::size_t actor(vector_clock const& creator) { return actors_.take(creator); }
     /// Makes the index `slot` of an ended stream or thread, and its last step `count`, reusable.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
-    /// Checks one access to `range` by the operation `step`, and records it in the access history.
-    /// Everything in the vector clock `clock` happens before it. `copy` is true for copies by the
-    /// device, which may access any memory. `peers` is true if a kernel may access the memory's
-    /// device.
+    /// Checks and records the access of the operation `step` to `range`. Everything in the vector
+    /// clock `clock` happens before the access.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -93,8 +90,8 @@ public:
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records the operation `step` as the free of `block`. Reports the accesses that do not happen
-    /// before it. `fully` (for a free by a resource): the waits of resources count as order.
+    /// Records `step` as the free of `block`, and reports accesses that do not happen before. If
+    /// `fully`, waits of resources are order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -107,11 +104,11 @@ public:
         report_all(found, block);
     }
 
-    /// Begins a wait for work that is not queued yet, such as another stream's write of a value.
-    /// `slot` and `count` are the index and the number of the wait in vector clocks.
+    /// Begins a wait for work that is not queued yet. `slot` and `count` identify the wait in
+    /// vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends the wait `slot`, `count`: the work in the vector clock `then` happens before it.
-    /// Reports the stored conflicts that this wait could have ordered and that stay unordered.
+    /// Ends the wait `slot`, `count`, after the work in `then`. Reports the stored conflicts that
+    /// the wait has not ordered.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
@@ -119,12 +116,11 @@ public:
         unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
-    /// Called if an event of a resource (such as a pool) could not be stored. From then on not all
-    /// blocks of resources are known, so accesses to freed or unknown parts of chunks (large blocks
-    /// that resources divide) are not reported.
+    /// Called if an event of a resource could not be stored. Later accesses to unknown parts of
+    /// chunks are not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
-    /// Counts an order of two threads or streams, or an access, that could not be recorded for lack
-    /// of host memory. From then on no races are reported.
+    /// Counts an order or an access that could not be recorded for lack of host memory. Then no
+    /// more races are reported.
     void lose_order() noexcept {
         ++unchecked.orders;
         on_.races = false;
@@ -139,8 +135,8 @@ public:
     /// A list of vector clocks, kept so that the next event of a resource need not allocate one.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, all in the block `memory`, except those that a wait for
-    /// work that is queued later orders, or may order.
+    /// Reports the conflicts in `found`, except those that a wait for later queued work orders or
+    /// may order.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
@@ -198,8 +194,7 @@ private:
         }
         return sim_event_of::kind::atomic;
     }
-    /// Starts to record accesses to pageable memory. Called if devices use the host's page tables,
-    /// or at the first such access by a host function or by a copy in a graph.
+    /// Starts to record accesses to pageable memory.
     void track_pageable() {
         if (pageable_.bytes != 0) { return; }
         pageable_.history = {unsatisfiable, {}};
@@ -211,9 +206,8 @@ private:
                sim_access access, bool fully = false) {
         return touch(block, block.history, step, clock, range, access, fully);
     }
-    /// Checks and records an access to the part of `range` within `block`. `history` is the access
-    /// history of the block, or of the physical memory that is mapped there. If `fully` is true,
-    /// the waits of resources count as order. Returns false if it found a race or other mistake.
+    /// Checks and records an access to the part of `range` within `block`. Returns false if a race
+    /// or other mistake was found.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -244,9 +238,8 @@ private:
         return !reported && found.found().empty();
     }
 
-    /// Checks and records an access to memory of `block` in which a pool or other resource
-    /// allocates blocks (`parts`). `block` is a `sim_block`, `sim_inner_block` or
-    /// `sim_reservation`. Returns false if it found a mistake.
+    /// Checks and records an access to memory of `block` in which a resource allocates blocks
+    /// (`parts`). Returns false after a mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
@@ -283,17 +276,16 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// Reports an access outside of every block and returns false; returns true if such accesses
-    /// are not checked. `block` is the last block that begins before the memory.
+    /// Reports an access outside of every block, if such accesses are checked. Returns true if they
+    /// are not.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
         return false;
     }
 
-    /// Checks and records an access to reserved virtual addresses, mapping by mapping, also against
-    /// accesses to the physical memory through other addresses. If a resource divides the range,
-    /// its blocks are checked first; for the mappings, waits of resources then count as order.
+    /// Checks and records an access to reserved virtual addresses, also against accesses to the
+    /// same physical memory through other addresses.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -319,8 +311,8 @@ private:
         }
     }
 
-    /// Returns the live block that contains `range`, or `pageable_` if accesses to pageable memory
-    /// are recorded. Otherwise returns null, after a report if the access is a mistake.
+    /// Returns the live block that contains `range`, or `pageable_`. Otherwise returns null, after
+    /// a report if the access is a mistake.
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
@@ -363,8 +355,8 @@ private:
         return reaches(step, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Returns true if the stream or host thread of `step` is able to access memory of the block's
-    /// kind and device. Otherwise reports the mistake and returns false.
+    /// Returns true if the stream or thread of `step` can access the block's memory. Otherwise
+    /// reports the mistake.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         if (!on_.residency) { return true; }

@@ -32,8 +32,8 @@ private:
     std::uint64_t state_;
 };
 
-/// The decisions of one simulated run: which thread runs next. The first decisions are given in
-/// advance (`script`); later ones are random (`by_seed`), or select the first candidate.
+/// The decisions of one simulated run about which thread runs next: the first from `script`, later
+/// ones random or the first candidate.
 class sim_choices {
 public:
     /// One decision: the index of the selected candidate, and the number of candidates.

@@ -18,11 +18,7 @@ namespace vram {
 namespace detail {
 
 /// The earlier operations that conflict with one operation: both access some byte, and nothing
-/// orders them. For each stream or host thread only the last one is stored (but see `separate`),
-/// with a range that contains all bytes in conflict.
-///
-/// Threads   One thread at a time.
-/// Cost      One comparison for each operation in the histories.
+/// orders them. Stores the last one of each stream or host thread, with the range in conflict.
 class sim_conflicts {
 public:
     struct conflict {
@@ -31,10 +27,8 @@ public:
         std::uintptr_t end;
     };
 
-    /// Prepares a search for earlier operations that conflict with `step`. An operation that one of
-    /// the vector clocks `clocks` includes happens before `step`, so it does not conflict. If
-    /// `fully` is true, order by waits that resources (such as a pool) make for themselves also
-    /// counts. For an earlier free of the memory it always counts.
+    /// Prepares a search for conflicts with `step`, which follows the operations in `clocks`. If
+    /// `fully`, waits of resources count as order.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
@@ -42,9 +36,8 @@ public:
     /// From now on, the allocation of the memory does not count as a conflict.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the operations of `h`, the access history of the bytes from `begin` to `end`, that
-    /// conflict with `step` and do not happen before it. Two reads never conflict, nor do two
-    /// atomic accesses.
+    /// Adds the operations in `h`, the history of the bytes from `begin` to `end`, that conflict
+    /// with `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.mixed) { return; }
@@ -69,9 +62,8 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// Without this call, only the latest conflicting access of each stream or thread is stored.
-    /// After it, an older one is stored too if a wait for work that is not queued yet precedes only
-    /// one of the two accesses: that work may order only one of them.
+    /// From now on, also stores older accesses of a stream if a wait for later queued work
+    /// separates them from newer ones.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
     /// Removes the conflicts with streams or threads of which the index in vector clocks is in

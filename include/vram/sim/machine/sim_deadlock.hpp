@@ -24,12 +24,13 @@ namespace detail {
     return text;
 }
 
-/// Returns the thread of `hosts` that is to throw `sim_error{deadlock}` from its wait. A thread
-/// that waits at a `sim_gate` is selected before one that waits for a `sim_lock`, because a lock
-/// may be acquired in a `noexcept` function, and the unwinding of other threads releases locks.
+/// Returns the thread of `hosts` that is to throw `sim_error{deadlock}`: one at a `sim_gate` before
+/// one at a `sim_lock`.
 [[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
     sim_host* victim = nullptr;
     for (sim_host* const h : hosts) {
+        // A lock may be acquired in a `noexcept` function, and the unwinding of other threads
+        // releases locks.
         if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
         victim = h;
     }

@@ -15,19 +15,16 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if an operation that declares the access `declared` may make the access `made`.
-/// Each declaration permits reads; a declared write permits all kinds.
+/// Returns true if the declared access permits the access `made`: all permit reads, and a write
+/// permits all kinds.
 [[nodiscard]] constexpr bool declares(sim_access declared, sim_access made) noexcept {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }
 
-/// If the calling thread runs the body of a kernel or a host function, reports the rest of `range`
-/// from the first byte for which that operation does not declare the access `made`. If `simulated`
-/// is true, memory that is not simulated needs no declaration. `where` is the line of the access,
-/// if it is known.
+/// In a kernel or host function, reports the part of `range` for which the operation does not
+/// declare the access `made`.
 ///
-/// Threads   Any thread may call it. The calling thread must not hold the machine's lock.
-/// Cost      One comparison outside a kernel; one for each declared range inside.
+/// Threads   The calling thread must not hold the machine's lock.
 inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,
                             std::source_location where = {}) {
     sim_operation const* const op = running_operation;

@@ -15,10 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the live block that starts at `p`, for a free of `bytes` bytes by the operation `step`.
-/// If there is none, or if it has another kind of memory or another pool, reports the mistake and
-/// returns null. A wrong size is also reported, but the block is returned. There are no reports if
-/// `frees` is not checked.
+/// Returns the live block that starts at `p`, for a free by the operation `step`. Otherwise reports
+/// the mistake and returns null.
 inline sim_block* sim_find_freed(sim_machine& m, sim_kind kind, int device, void* p,
                                  std::size_t bytes, sim_event_of step,
                                  sim_pool const* pool = nullptr) {

@@ -19,13 +19,10 @@ namespace vram {
 namespace detail {
 
 /// The contents of simulated physical memory, in an anonymous file (memfd). A range of the file can
-/// be mapped at any address, and its contents remain if it is mapped elsewhere later. Ranges of the
-/// file are never reused.
+/// be mapped at any address, and keeps its contents. Ranges are never reused.
 ///
-/// Failure   Members throw `std::bad_alloc` if the system cannot create the file or a mapping.
+/// Failure   Members throw `std::bad_alloc` if the system refuses the file or a mapping.
 /// Threads   The caller holds the machine's lock.
-/// Cost      `show`, `hide` and `give` make one system call. Writing contents commits physical
-///           memory.
 class sim_frames {
 public:
     /// Offsets and sizes in the file are multiples of this number of bytes.
@@ -59,8 +56,8 @@ public:
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Replaces the mapping at `at` by memory that does not belong to the file. A kernel or copy
-    /// that still writes there does not crash the program; the checker reports the access.
+    /// Replaces the mapping at `at` by other memory, so that a late access does not crash the
+    /// program.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

@@ -21,15 +21,12 @@ namespace detail {
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
-/// Cost      One operation for each node, and one for the end.
 class sim_graph_launch {
 public:
     explicit sim_graph_launch(sim_queue queue) : queue_{queue}, m_{queue.m_} {}
 
-    /// Queues all nodes of a graph on the stream `s`, after the previous launch of the same graph.
-    /// A node starts when the nodes that it depends on are complete; other nodes are unordered. If
-    /// `s` is being captured, adds the nodes to that capture's graph instead. Throws
-    /// `sim_error{invalid_value}` if a block that an earlier launch allocated was not freed.
+    /// Queues all nodes of a graph on the stream `s`, after its previous launch. If `s` is
+    /// captured, adds the nodes to that capture.
     void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
@@ -89,8 +86,7 @@ public:
     }
 
 private:
-    /// Updates the block that a graph node allocates or frees. The block is live from the launch of
-    /// the node that allocates it until it is freed, by a launched node or by the program.
+    /// Updates the block that a launched graph node allocates or frees.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {
@@ -113,8 +109,8 @@ private:
             if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
         }
     }
-    /// Counts a block as live in its pool if the graph allocates it and does not free it. Does
-    /// nothing if it is counted already, by the capture or by an earlier launch.
+    /// Counts a block as live in its pool if the graph allocates but does not free it, and it is
+    /// not counted yet.
     void count_live(sim_block& block) {
         std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
         if (!block.outlives || block.counted_live || pool == nullptr) { return; }

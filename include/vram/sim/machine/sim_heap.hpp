@@ -22,10 +22,9 @@ namespace vram {
 namespace detail {
 
 /// Allocates or frees memory within one call of the simulated device, with the checks and
-/// statistics. A refused allocation returns null.
+/// statistics.
 ///
-/// Failure   Members throw `sim_error` if the device is lost, the stream was destroyed, or a call
-///           is illegal during a capture. They throw `std::bad_alloc`.
+/// Failure   A refused allocation returns null. Members throw `sim_error` if the call is illegal.
 /// Threads   The calling thread holds the machine's lock.
 class sim_heap {
 public:
@@ -54,9 +53,8 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block after waiting for all work of the device, as cudaFree does. The wait counts as
-    /// no order between the work and the free, so a program that relies on it is reported. Returns
-    /// false if `p` is not a live block.
+    /// Frees a block after waiting for all work of the device, as cudaFree does. The wait does not
+    /// order the free after the work.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const step  = call_.host_step("free");
         sim_block* const   block = sim_find_freed(m_, kind, device, p, bytes, step);
@@ -97,8 +95,8 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block in the order of the stream `s`. If there is no host memory to queue the free,
-    /// waits for the stream instead. Returns false if `p` is not a live block of `pool`.
+    /// Frees a block in the order of the stream `s`. Returns false if `p` is not a live block of
+    /// `pool`.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
         call_.pay(m_.options.costs.free_async, bytes);
@@ -150,17 +148,15 @@ public:
     }
 
 private:
-    /// Returns the pool's memory above its threshold to the device when the object is destroyed. An
-    /// allocation that fails may have reserved such memory.
+    /// Returns the pool's memory above its threshold to the device when the object is destroyed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
         sim_pool&    pool;
     };
 
-    /// Adds the cost of a `cudaMalloc` (`allocates`) or `cudaFree` to the calling thread's time.
-    /// Blocks of up to 1 MiB are placed in pages of 2 MiB, and a call that adds or removes such a
-    /// page costs more.
+    /// Adds the cost of a `cudaMalloc` (`allocates`) or `cudaFree` to the time of the calling
+    /// thread.
     void pay_direct(int device, std::size_t bytes, bool allocates) {
         static constexpr std::size_t page        = std::size_t{2} << 20;
         sim_costs const&             c           = m_.options.costs;
@@ -226,9 +222,8 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
-    /// Adds an allocation node to the graph that `s` is being captured into. The block has its
-    /// addresses from now until the graph is destroyed, and is live only during launches. In the
-    /// statistics of the pool it is live until it is freed in the same capture.
+    /// Adds an allocation node to the graph into which `s` is captured. The block keeps its
+    /// addresses until the graph is destroyed.
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);
@@ -268,9 +263,8 @@ private:
         pool.live -= block.counted;
         shrink(m_, pool);
     }
-    /// Adds a free of the block at `p` to the graph into which the stream `s` is being captured.
-    /// The block must be allocated by this capture, or by a graph that exists and does not free it.
-    /// Otherwise returns false, and reports the mistake if frees are checked.
+    /// Adds a free of the block at `p` to the graph into which `s` is captured. Returns false if no
+    /// graph allocates such a block.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {
@@ -310,10 +304,8 @@ private:
                 .count  = s.count};
     }
 
-    /// Makes `bytes` bytes of the pool available to the stream `s`: first free memory of the pool,
-    /// then freed memory if `s` is ordered after its free, then memory of the device. If the device
-    /// has too little, or the pool reaches its limit, also memory with a free that is queued on
-    /// another stream; `s` then waits for the free. Returns false if all that is too little.
+    /// Makes `bytes` bytes of the pool available to the stream `s`, if necessary by a wait for
+    /// frees. Returns false if impossible.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);

@@ -16,12 +16,7 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then, sorted by the index of their stream or thread in vector clocks. A new access normally
-/// replaces older ones. An older one stays in `reads` if a wait for work that is not queued yet
-/// precedes only one of the two: that work may then order only one of them.
-///
-/// Cost      `note` is O(1) if streams read in turns. Otherwise it is O(log reads), or O(reads) for
-///           the first read of a stream or thread.
+/// then. Older accesses are kept if a wait for later queued work may order only one.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
@@ -29,15 +24,14 @@ struct sim_history {
     bool        mixed  = false;
     std::size_t latest = 0; ///< position in `reads` that `note` changed last
 
-    /// Adds an access. A read (or atomic access) replaces the last read (or atomic access) of its
-    /// stream or thread. A write replaces all earlier accesses of all streams and threads. Keeps an
-    /// earlier access if a wait for work that is not queued yet precedes only one of the two.
+    /// Adds an access. A read replaces the last read of its stream or thread, and a write replaces
+    /// all earlier accesses.
     void note(sim_event_of const& step, sim_late_order const& late) {
         if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
         mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
-        // Skips, and so keeps, an earlier access of this kind by this stream or thread if only the
-        // new access follows a wait for work that is not queued yet.
+        // Keeps an earlier access of this stream or thread if a wait for later queued work is
+        // between the two.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -64,8 +58,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces all earlier accesses by the write `step`. Keeps an earlier access if a wait for
-    /// work that is not queued yet precedes only one of the two, that access or the write.
+    /// Replaces earlier accesses by the write `step`, except those before a wait for later queued
+    /// work.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {
@@ -81,9 +75,8 @@ private:
             return e.what != sim_event_of::kind::read;
         });
     }
-    /// Returns the first position in `reads` (sorted) that is not before `step`. Tries the position
-    /// after `latest` first, unless `several` is true: a stream may then have several accesses of
-    /// one kind.
+    /// Returns the first position in the sorted `reads` that is not before `step`. Without
+    /// `several`, tries the position after `latest` first.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
@@ -100,9 +93,8 @@ private:
     }
 };
 
-/// Removes from `history` the accesses for which `is_past(slot, count)` is true. They happen before
-/// all later operations, so no later one can conflict with them. If `keep_fresh` is true, keeps the
-/// record that memory was allocated and never written. Then merges equal neighbouring intervals.
+/// Removes accesses for which `is_past(slot, count)` is true, because no later operation can
+/// conflict with them. Then merges intervals.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

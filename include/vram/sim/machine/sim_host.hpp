@@ -21,11 +21,10 @@ struct sim_stream_state;
 
 /// The state of a host thread in simulated time: a `sim_thread`, or the thread that started one.
 /// One object stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
-/// gives each of them its own. The simulation does not see the locks between them, so without that
-/// option it treats everything that they do as ordered.
+/// is set.
 struct sim_host {
-    /// `runnable`: the thread may run. `blocked`: it waits in simulated time. `away`: it blocks in
-    /// real time, unseen by the simulation, so that other threads run. `ended`: it has ended.
+    /// `blocked`: the thread waits in simulated time. `away`: the thread blocks in real time,
+    /// unseen by the simulation.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
@@ -45,8 +44,7 @@ struct sim_host {
     /// True if a thread that is no `sim_thread` may end the wait of this one, which is then no
     /// deadlock.
     bool may_be_outside = false;
-    /// The operation of the device that this thread waits for. Empty if the thread does not wait,
-    /// waits at `gate` (a `sim_gate` or `sim_lock`), or joins `threads`.
+    /// The operation of the device that this thread waits for, or empty.
     sim_moment  operation{};
     void const* gate = nullptr;
     /// True if `gate` is the address of a `sim_lock`, false for a `sim_gate`.
@@ -81,13 +79,12 @@ struct sim_self {
     std::vector<sim_stream_state*> streams = {};
 };
 
-/// The calling thread's state on each node (simulated machine) that it has used. It is a pointer
-/// because static objects may use it, and they are destroyed after the thread-local objects of the
-/// main thread.
+/// The calling thread's state on each simulated machine. A pointer, because destructors of static
+/// objects use the state.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves`, the thread's states, when the thread ends. Keeps them if the thread is still in
-/// simulated time: it is then ending the process, and destructors of static objects may make calls.
+/// Frees `selves` when the thread ends, unless the thread is still in simulated time and ends the
+/// process.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;
@@ -100,8 +97,7 @@ struct sim_self_owner {
     }
 };
 
-/// Returns the calling thread's state on the simulated node with the id `node`. If the thread uses
-/// only one node, the lookup is one comparison.
+/// Returns the calling thread's state on the simulated node with the id `node`.
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;

@@ -12,12 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Declares that the calling thread copies `bytes` bytes from `from` to `to`. Adds the time of the
-/// copy to the thread's simulated time, if `sim_options` has a bandwidth for it. Pass null for a
-/// source or destination that is not memory, such as a file.
-///
-/// Threads   Any thread may call it.
-/// Cost      The cost of two declared ranges of an operation.
+/// Declares that the calling thread copies `bytes` bytes, and adds the time of the copy to its
+/// simulated time. Null means a file.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
