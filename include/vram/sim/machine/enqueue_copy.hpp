@@ -34,8 +34,8 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 /// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
-/// Queues the copy `c` on stream `s`, or adds the copy to the graph into which `s` is captured.
-/// Waits in the cases in which CUDA waits.
+/// Queues the copy `c` on stream `s`, or adds a node to its captured graph. Waits in the cases in
+/// which CUDA waits.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
     sim_machine&      m     = call.machine;

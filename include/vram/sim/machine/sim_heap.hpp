@@ -264,7 +264,7 @@ private:
         shrink(m_, pool);
     }
     /// Adds a free of the block at `p` to the graph into which `s` is captured. Returns false if no
-    /// graph allocates such a block.
+    /// graph allocates it.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {

@@ -19,17 +19,13 @@
 namespace vram {
 namespace detail {
 
-/// The waits of streams for work that is not queued yet: for a value that another stream writes
-/// later, or for the other ranks of a collective. When such a wait begins, it is not known which
-/// operations happen before it. So a conflict of two accesses that the wait may order is stored
-/// until the awaited work is queued (the wait is *resolved*), and reported then if no wait orders
-/// the accesses or may still do so.
+/// The waits of streams for work that is queued later: for a value that another stream writes, or
+/// for the other ranks of a collective. A conflict of two accesses that such a wait may order is
+/// stored until the awaited work is queued (the wait is *resolved*).
 ///
-/// A wait has an index in vector clocks (records of the happens-before order) and a count: the
-/// operations with this count in their clocks happen after the wait.
+/// Each wait has an index and a count in vector clocks.
 ///
 /// Threads   The caller holds the machine's lock.
-/// Cost      Nothing without such waits. With them, a conflict costs one pass over the waits.
 class sim_late_order {
 public:
     /// Two accesses in conflict that a wait for work that is not queued yet may order.
@@ -41,8 +37,8 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// Tells if a wait orders two accesses. `open`: a wait for work that is not queued yet may
-    /// still order them. `lost`: a wait that is not stored any more may have ordered them.
+    /// Tells if waits order two accesses. `open`: a wait may order them later. `lost`: a forgotten
+    /// wait may have ordered them.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
     /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
@@ -53,8 +49,8 @@ public:
         ++open_;
     }
 
-    /// Called when the operation `step`, with the vector clock `clock`, is queued. For each wait in
-    /// `clock` for work that is not queued yet, records that `step` follows the wait.
+    /// Records that the operation `step`, with the vector clock `clock`, follows the waits for
+    /// later queued work in `clock`.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -64,10 +60,8 @@ public:
         }
     }
 
-    /// Returns `ordered` if waits for work that was queued later order `first` before `second`, an
-    /// operation with the vector clock `clock`. Returns `open` if a wait may still do so because
-    /// its work is not queued yet, and `lost` if it is not known any more what a wait ordered.
-    /// Otherwise returns `unordered`. For two accesses the opposite order counts as well.
+    /// Returns whether waits for later queued work order `first` before `second`, an operation with
+    /// the vector clock `clock`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -97,10 +91,8 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends the wait with this index and number in vector clocks: the work in the vector clock
-    /// `then` happens before it. Then removes each stored conflict (two accesses) that no other
-    /// open wait may order. Returns the removed ones that are unordered, and adds to the member
-    /// `lost` the number of those for which this is not known.
+    /// Ends the wait `slot`, `count`: the work in `then` happens before it. Returns the stored
+    /// conflicts that are now known to be unordered.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -150,8 +142,8 @@ private:
     /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
 
-    /// A summary of the older waits of one stream, which `forget` has removed: the first and last
-    /// of their counts in vector clocks. A clock that includes `last` follows all of them.
+    /// A summary of the removed waits of one stream: the range of their counts in vector clocks,
+    /// and their order.
     struct forgotten {
         std::uint64_t first; ///< smallest count of the removed waits
         std::uint64_t last;
@@ -159,10 +151,8 @@ private:
         vector_clock then;
     };
 
-    /// Adds to `clock` the work that happens before the waits in `clock`; repeats this for the
-    /// waits in that work. Sets `open` to true if one of the waits is for work that is not queued
-    /// yet. Returns true if the result may lack work: `clock` includes the first but not the last
-    /// of a stream's removed waits, of which only a common clock is stored (`forgotten_`).
+    /// Adds to `clock` the work before the waits in `clock`, repeatedly. Returns true if the result
+    /// may lack work before a removed wait.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;
@@ -186,10 +176,8 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// Called when the work of the wait `resolved` is queued. `then` is the vector clock of all
-    /// work that happens before `resolved`, and may include other waits that are still open. The
-    /// operations after `resolved` also come after those: adds the `followers` of `resolved` (the
-    /// first later operation of each stream or thread) to theirs.
+    /// The operations after `resolved` also follow the open waits in `then`: adds the `followers`
+    /// of `resolved` to theirs.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -199,9 +187,8 @@ private:
             }
         }
     }
-    /// Removes the older half of the resolved waits (their work is queued). In place of all removed
-    /// waits of one stream, stores one vector clock: the work that happens before at least one of
-    /// them.
+    /// Removes the older half of the resolved waits, and stores one vector clock for all removed
+    /// waits of a stream.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
         std::size_t       left = half;
@@ -217,9 +204,8 @@ private:
         std::erase_if(waits_, [&](wait const& w) { return !w.open && left != 0 && left-- != 0; });
     }
 
-    /// For each stream, a summary of the waits that `forget` has removed: the range of their
-    /// counts, and the work that happens before them. The key is the index of the stream's waits in
-    /// vector clocks.
+    /// For each stream, a summary of its removed waits. The key is the index of the stream's waits
+    /// in vector clocks.
     std::map<std::size_t, forgotten> forgotten_;
     std::deque<wait>                 waits_;
     std::vector<conflict>            kept_;

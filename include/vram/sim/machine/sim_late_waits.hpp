@@ -11,22 +11,17 @@
 namespace vram {
 namespace detail {
 
-/// Records in vector clocks the order that operations get from a wait for a value in memory, or for
-/// the other ranks of a collective. The awaited work may be queued after the wait; the order of the
-/// wait is then completed at that time.
+/// Records in vector clocks the order from waits for a value in memory, or for the other ranks of a
+/// collective. The awaited work may be queued after the wait.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
-/// Cost      Linear in the number of operations that wait for the same word or collective.
 class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Handles an operation `op` of the stream `s` that waits for a value of a word in memory, or
-    /// writes it. If `op` waits: adds to `vclock`, its vector clock, the work that happens before
-    /// every write that may end the wait; if no such write is queued yet, begins a wait that a
-    /// later write ends. If `op` writes: ends the waits for its value. `slot` is the index of `s`
-    /// in vector clocks.
+    /// Handles an operation that waits for a value of a word in memory or writes it. Adds the order
+    /// of a wait to `vclock`.
     void use_word(sim_operation& op, std::size_t slot, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -72,8 +67,8 @@ public:
     }
 
 private:
-    /// Begins a wait of the stream `s` for work that is not queued yet. Adds the wait to `vclock`,
-    /// the vector clock of the operation that waits.
+    /// Begins a wait of the stream `s` for work that is queued later, and adds the wait to
+    /// `vclock`.
     void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);

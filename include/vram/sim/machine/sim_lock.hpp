@@ -16,16 +16,13 @@
 namespace vram {
 namespace detail {
 
-/// A mutex with the interface of `detail::lock`, for simulated programs. Work done before a release
-/// happens before work done after the next acquisition. A lock belongs to the node (simulated
-/// machine) that is current at its construction.
+/// A mutex with the interface of `detail::lock`, for simulated programs. Work before a release
+/// happens before work after the next acquisition.
 ///
 /// Failure   An acquisition throws `sim_error{deadlock}` if all threads in simulated time wait for
-///           each other and none of them waits at a `sim_gate`.
-/// Threads   Any thread may use a lock. A `sim_thread` waits in simulated time, so the holder may
-///           wait for a stream. Any other thread waits in real time. The scheduler does not preempt
-///           a thread that holds the lock.
-/// Cost      One lock of the node's mutex per acquisition, and one per release.
+///           each other, and none at a `sim_gate`.
+/// Threads   A `sim_thread` waits in simulated time, and any other thread in real time. The holder
+///           may wait for a stream.
 class sim_lock {
 public:
     /// Holds the lock: acquires it in its constructor, releases it in its destructor or `unlock`.
@@ -77,14 +74,12 @@ private:
         unsigned& count;
     };
 
-    /// Returns the calling thread if its calls take simulated time (a `sim_thread`, or the thread
-    /// that started one), else null. Also null inside the effect of an operation, which runs on an
-    /// arbitrary thread.
+    /// Returns the calling thread if its calls take simulated time, else null. Also null inside the
+    /// effect of an operation.
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
-    /// Returns the state of the `sim_thread` `self`. If `self` is null, returns the state of the
-    /// calling thread, which is no `sim_thread`; such threads usually share one state.
+    /// Returns the state of the `sim_thread` `self`, or of the calling thread if `self` is null.
     [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->caller();
     }
@@ -96,18 +91,18 @@ private:
         try {
             follow(detail::inside_effect ? nullptr : &state_of(self));
         } catch (...) {
-            // The order could not be stored for lack of host memory. This thread throws and does
-            // not take the lock, so it wakes another thread that waits for the lock.
+            // This thread throws and does not take the lock, so it wakes another thread that waits
+            // for the lock.
             wake(machine_->schedule.now());
             throw;
         }
         taken_   = true;
         outside_ = self == nullptr;
     }
-    /// Orders the new holder `h` after the earlier holders. If the function of an operation takes
-    /// the lock, `h` is null, and no order is recorded. If `h` was also the last holder, it is
-    /// already ordered after the others.
+    /// Orders the new holder `h` after the earlier holders. With a null `h` (inside an operation),
+    /// records no order.
     void follow(sim_host* h) const {
+        // The last holder is already ordered after the earlier holders.
         bool const same = h != nullptr && h == holder_;
         if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {
             machine_->acquire(*h, vclock_);
@@ -129,8 +124,8 @@ private:
         });
     }
 
-    /// Releases the lock, and stores the holder's vector clock: what it did happens before the next
-    /// acquisition. Operations that can throw come last, so the lock is released in any case.
+    /// Releases the lock, and stores what the holder did, which happens before the next
+    /// acquisition.
     void let_go() const noexcept {
         try {
             node_lock const held{machine_->mutex};
@@ -141,6 +136,7 @@ private:
             // The holder made no step after its last release, so `vclock_` already includes its
             // work.
             if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
+            // The lock is released already, because the following calls may throw.
             vclock_.join(h.vclock);
             h.advance();
             released_ = h.vclock[h.slot];
@@ -167,8 +163,8 @@ private:
     /// The thread that held the lock last. Null if the function of an operation did, or if races
     /// are not checked.
     mutable sim_host const* holder_ = nullptr;
-    /// True if a lock call of the program has ordered `holder_` after earlier holders; false if
-    /// only a call inside a resource has, which adds nothing to the order of the program.
+    /// True if a lock call of the program, not only of a resource, has ordered `holder_` after
+    /// earlier holders.
     mutable bool in_program_ = false;
     /// Counter of `holder_` in its vector clock after its last release; 0 before its first release.
     mutable std::uint64_t released_ = 0;

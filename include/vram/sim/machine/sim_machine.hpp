@@ -30,12 +30,10 @@
 namespace vram {
 namespace detail {
 
-/// The state of a node (simulated machine), with its streams and events. During a `sim_call`, other
-/// headers change it: `sim_queue` queues work on streams, `sim_wait` makes host threads wait,
-/// `sim_heap` allocates memory.
+/// The state of a node (simulated machine), with its streams and events. Other headers change the
+/// state during a `sim_call`, such as `sim_queue`, `sim_wait` and `sim_heap`.
 ///
-/// Failure   Members throw `std::bad_alloc`. `acquire` throws `sim_error` if the stream was
-///           destroyed.
+/// Failure   Members throw `std::bad_alloc`.
 /// Threads   The caller holds `mutex`.
 class sim_machine {
 public:
@@ -103,8 +101,8 @@ public:
         return s;
     }
 
-    /// Called when the owner of a stream (a `sim_stream`) is destroyed. Invalidates its capture.
-    /// Unless the stream is raw, increments `ends`, from which resources learn of the end.
+    /// Called when the owner of a stream is destroyed. Invalidates the stream's capture, and lets
+    /// resources learn of the end.
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {
@@ -161,20 +159,19 @@ public:
     // Order between streams and host threads (the happens-before relation). A call of a resource
     // adds only to the full order (with resources' waits): the program must not rely on it.
 
-    /// Makes everything in the vector clock `then` happen before the next step of the owner of
-    /// `clock`. A call of a resource changes only the full order, not the order of the program.
+    /// Makes everything in `then` happen before the next step of the owner of `clock`. Calls of
+    /// resources change only the full order.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
-    /// Returns true if all steps up to `count` of the stream or thread with the index `slot`
-    /// already happen before the next step of the owner of `clock`.
+    /// Returns true if all steps up to `count` of the stream or thread `slot` are in `clock`.
     [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
                                       std::uint64_t count) noexcept {
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Records that the vector clock or the queued work of a stream has changed: the next wait for
-    /// the device, and the next action of the legacy default stream, include the change.
+    /// Called after a change of a stream's vector clock or queued work, for waits for the device
+    /// and the legacy default stream.
     void changed(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         s.in_past           = false;
@@ -183,14 +180,13 @@ public:
     }
 
     /// Makes everything in the vector clock `then` happen before the next step of the host thread
-    /// `h`. If there is no host memory for that, no more races are reported: the wait is complete,
-    /// and without its order a correct program would be reported.
+    /// `h`.
     void acquire(sim_host& h, vector_clock const& then) noexcept {
         if (!checker.on().races) { return; }
         try {
             take_over(h.vclock, then);
             h.advance();
-        } catch (...) { checker.lose_order(); }
+        } catch (...) { checker.lose_order(); } // or a correct program would be reported
     }
     /// Makes everything that the host thread `h` did happen before the next work of the stream `s`.
     /// Throws `sim_error{invalid_handle}` if `s` was destroyed.
@@ -202,9 +198,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Makes the allocations that pools made on the legacy default stream happen before its next
-    /// action, and so before later work of blocking streams. Each action on that stream, and each
-    /// wait for it, calls this function.
+    /// Makes pools' allocations on the legacy default stream happen before its next action. Each
+    /// action and each wait for the stream calls it.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
@@ -217,8 +212,8 @@ public:
         legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
     }
 
-    /// Ends the simulated time of the calling thread `me`: its later calls take none. Everything
-    /// that it did happens before later steps of the threads that are no `sim_thread`.
+    /// Ends the simulated time of the calling thread `me`. Everything that it did happens before
+    /// later steps of ordinary threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -229,8 +224,8 @@ public:
         turns.hand_off(held);
     }
 
-    /// Returns the state of the calling thread: its own if it is a `sim_thread`, has started one,
-    /// or `sim_host_order::checked` is set; otherwise the one that all other threads share.
+    /// Returns the state of the calling thread. Ordinary threads share one state, unless
+    /// `sim_host_order::checked` is set.
     [[nodiscard]] sim_host& caller() { return caller(detail::self(id)); }
     /// Returns the state of the calling thread, which has the entry `self` for this node.
     [[nodiscard]] sim_host& caller(sim_self& self) {
@@ -242,9 +237,8 @@ public:
         }
         return *self.own;
     }
-    /// Records that all earlier calls of other threads happen before the next one of the thread
-    /// `h`. With `sim_host_order::by_kind`, does so only between two threads that are no
-    /// `sim_thread`. With `checked`, does nothing.
+    /// Records that earlier calls of other threads happen before the next call of `h`, as far as
+    /// `sim_options::host_threads` says.
     void order_caller(sim_host& h) {
         sim_host_order const order = options.host_threads;
         if (order == sim_host_order::checked || !checker.on().races) { return; }
@@ -312,8 +306,8 @@ public:
         }
         word.forget_waits();
     }
-    /// Called when the thread `h` has read the word at `where`: the work before every write of its
-    /// present value happens before the next step of `h`.
+    /// Called when `h` has read the word at `where`. The work before every write of the value
+    /// happens before the next step of `h`.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
         if (found == words.end() || !checker.on().races) { return; }
@@ -356,8 +350,8 @@ public:
     std::vector<sim_graph_state*> captures; ///< the stream captures that have begun and not ended
 
     sim_words words;
-    /// Real time that a thread that is no `sim_thread` waits for a stream that cannot continue,
-    /// before the wait is reported as a deadlock. Until then, another such thread may end it.
+    /// Real time that an ordinary thread waits for a stream that cannot continue, before the wait
+    /// is reported as a deadlock.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
     /// Vector clocks (the happens-before order) of the tokens that `sim_happens_before` declared.

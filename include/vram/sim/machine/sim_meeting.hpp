@@ -21,9 +21,8 @@ namespace detail {
 struct sim_operation;
 struct sim_stream_state;
 
-/// One collective operation of several ranks. The operation of a rank occupies its device when its
-/// stream reaches it, and ends when the operations of all ranks have been reached and the longest
-/// duration has passed.
+/// One collective operation of several ranks, which ends when all ranks have reached it and the
+/// longest duration has passed.
 struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
@@ -35,8 +34,8 @@ struct sim_meeting {
 
     std::size_t        ranks = 0;
     std::vector<party> queued; ///< the ranks with queued operations
-    /// Join of the vector clocks of the operations queued so far. When those of all ranks are
-    /// queued, everything in this clock happens before the end of each.
+    /// Join of the vector clocks of the operations queued so far. Once complete, this work happens
+    /// before the end of each rank's operation.
     vector_clock                vclock;
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
@@ -52,8 +51,8 @@ struct sim_meetings {
         std::source_location where;
     };
 
-    /// Adds a collective of `rank`, and returns the operation that it is a part of. Throws
-    /// `std::bad_alloc`, and then has no effect. `remove_last` removes the collective again.
+    /// Adds a collective of `rank`, and returns the operation that it is a part of. If that throws
+    /// `std::bad_alloc`, nothing changes.
     std::shared_ptr<sim_meeting> add(std::size_t rank, issued const& call) {
         std::size_t const index = by_rank[rank].size();
         if (index == meetings.size()) {
@@ -65,8 +64,8 @@ struct sim_meetings {
     }
     void remove_last(std::size_t rank) noexcept { by_rank[rank].pop_back(); }
 
-    /// Compares the last collective of `rank` with the parts of the same operation on other ranks.
-    /// If one has another name, returns a text with the order of both ranks, else an empty one.
+    /// Compares the last collective of `rank` with those of other ranks. Returns a text if one has
+    /// another name, else an empty text.
     [[nodiscard]] std::string difference(std::size_t rank) const {
         std::size_t const      index = by_rank[rank].size() - 1;
         std::string_view const name  = by_rank[rank][index].name;

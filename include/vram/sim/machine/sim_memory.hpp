@@ -23,9 +23,8 @@
 namespace vram {
 namespace detail {
 
-/// All memory of a node (simulated machine): an address range for each device, one for pinned and
-/// one for managed memory, the registered host memory, and the reserved virtual addresses with the
-/// physical memory mapped there.
+/// All memory of a node (simulated machine): address ranges for devices, pinned and managed memory,
+/// registered host memory, and reserved virtual addresses with physical memory.
 ///
 /// Threads   The caller holds the machine's lock.
 /// Cost      A lookup is O(log blocks).
@@ -64,9 +63,8 @@ public:
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
 
-    /// Returns the kind of the memory at `p`; reserved virtual addresses count as device memory.
-    /// Sets `device` to its device, or to 0 for pinned and managed memory. Does not change `device`
-    /// for registered and pageable memory.
+    /// Returns the kind of the memory at `p`, and sets `device` to its device, or 0 for pinned and
+    /// managed memory.
     [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
         for (std::size_t i = 0; i < spaces_.size(); ++i) {
             if (!spaces_[i]->holds(p)) { continue; }
@@ -85,8 +83,7 @@ public:
         return known ? sim_kind::registered : sim_kind::pageable;
     }
 
-    /// Returns true if `p` is in an address range of the simulated node: that of a device, of
-    /// pinned or managed memory, or a reserved range.
+    /// Returns true if `p` is in an address range of the simulated node.
     [[nodiscard]] bool simulates(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return true; }
@@ -94,8 +91,8 @@ public:
         return reservation_of(p) != nullptr;
     }
 
-    /// Returns the address at which the host finds the contents of the memory at `p`: `p` itself
-    /// for host memory, 0 if the simulated machine keeps no contents.
+    /// Returns the address at which the host finds the contents of the memory at `p`, or 0 if there
+    /// are none.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
@@ -138,9 +135,8 @@ private:
     static constexpr std::size_t most = std::size_t{1} << 44;
     /// Limit in bytes for the address ranges of all devices of a node (simulated machine) together.
     static constexpr std::size_t all_addresses = 2 * most;
-    /// Number of zones (parts of a device's addresses for blocks of similar sizes): one for sizes
-    /// up to 512 bytes, and one for each doubling up to 1 TiB. A zone has more addresses than the
-    /// device has bytes, so that it normally has a gap for each block.
+    /// Number of zones (parts of a device's addresses for blocks of similar sizes), one for each
+    /// power of two above 256 bytes.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     // A sanitizer needs shadow memory for each reserved address, so blocks of all sizes share one
     // zone, with fewer addresses.
@@ -155,9 +151,8 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves four times the capacity for each zone (addresses for blocks of similar sizes; twice
-    /// a large capacity under a sanitizer), so that there are gaps and a freed address is not
-    /// reused soon. Reserves less if that is more than `limit` or fails.
+    /// Reserves addresses of several times the capacity, so that a freed address is not reused
+    /// soon, but at most `limit`.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

@@ -13,10 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of the memory at `p` on the current node (simulated machine): device, managed
-/// or pinned (also registered) if the node knows it, otherwise pageable.
+/// Returns the kind of the memory at `p`, `pageable` if the current node (simulated machine) does
+/// not know the memory.
 ///
-/// Threads   Any thread may call it.
 /// Cost      O(log blocks).
 [[nodiscard]] inline memory_kind sim_memory_kind(void const* p) {
     sim_machine&           m = sim_node::current().machine();

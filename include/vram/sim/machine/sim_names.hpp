@@ -19,12 +19,11 @@
 namespace vram {
 namespace detail {
 
-/// The names that the program gave to streams, host threads and memory, for reports. Only the
-/// newest 4096 names of streams and threads are kept, and those of the default streams.
+/// The names that the program gave to streams, host threads and memory, for reports. Of streams and
+/// threads, only the newest 4096 are kept.
 ///
 /// Failure   The functions that set names throw `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
-/// Cost      Nothing is stored for a stream or thread without a name.
 class sim_names {
 public:
     /// Number of names of streams and threads that are remembered.
@@ -65,8 +64,8 @@ public:
         if (found != actors_.end()) { return found->second; }
         return (e.host ? "host thread " : "stream ") + std::to_string(e.actor);
     }
-    /// Returns a text with the name of the memory at `address` and the offset in it, such as `in
-    /// "weights", from byte 64`; empty if the memory has no name.
+    /// Returns a text with the name of the memory at `address` and the offset in it; empty if the
+    /// memory has no name.
     [[nodiscard]] std::string of(std::uintptr_t address) const {
         auto const after = memory_.upper_bound(address);
         if (after == memory_.begin()) { return {}; }

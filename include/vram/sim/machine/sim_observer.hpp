@@ -24,14 +24,12 @@ namespace detail {
 /// Address of the block that the calling thread's last event of a resource freed, or 0.
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
-/// Applies the events of resources (blocks allocated and freed, chunks added and removed) to the
-/// memory of one node, and checks them. A free must follow the uses of its block in the order of
-/// the program (its calls alone). An allocation must follow the earlier frees of its memory in the
-/// full order, in which the waits of the resource count too.
+/// Applies the events of resources (such as a block allocated or freed) to the memory of one node,
+/// and checks them. A free must follow the uses of its block in the order of the program. An
+/// allocation must follow earlier frees in the full order, with the waits of resources.
 ///
 /// Failure   Members throw `std::bad_alloc`.
-/// Threads   The calling thread holds the machine's lock. No member waits or stops a thread.
-/// Cost      O(log blocks) for each level of chunks.
+/// Threads   The calling thread holds the machine's lock.
 class sim_observer {
 public:
     using event = memory_event<sim_stream_view>;
@@ -60,9 +58,8 @@ public:
         });
     }
 
-    /// Returns the block of a resource that begins at `p`, live or freed. If there are several,
-    /// because a pool allocated one inside a block of its upstream, returns the innermost. Returns
-    /// null if there is none.
+    /// Returns the innermost block of a resource that begins at `p`, live or freed, or null if
+    /// there is none.
     [[nodiscard]] sim_inner_block* block_at(std::uintptr_t p) {
         sim_inner_block* found = nullptr;
         descend(p, [&](sim_inner_block& part) {
@@ -89,8 +86,7 @@ private:
         /// The innermost block (or reserved range) that contains the address and that a resource
         /// divides into blocks.
         place divided;
-        /// The block that contains the address, live or freed, among those that a resource
-        /// allocated in the block or range `divided`. Null if there is none.
+        /// The block in `divided` that contains the address, live or freed. Null if there is none.
         sim_inner_block* part = nullptr;
     };
 
@@ -110,9 +106,8 @@ private:
         bool const       live  = block != nullptr && !block->freed && p < block->end();
         return live ? of(*block) : place{};
     }
-    /// Finds the innermost live block that contains `p`: begins with the block of the device, and
-    /// goes on to the blocks that resources allocated in it. Calls `visit` for each block of a
-    /// resource. If one is freed, the search ends there.
+    /// Finds the innermost live block that contains `p`, and calls `visit` for each block of a
+    /// resource on the way.
     template <class Visit>
     path descend(std::uintptr_t p, Visit visit) {
         path found{.innermost = root(p), .divided = {}};
@@ -150,9 +145,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk of a resource. In the access history of the enclosing block, each block of
-    /// the chunk becomes one entry: its free, or its allocation if no valid free is known. Later
-    /// accesses and allocations are compared with this entry.
+    /// Removes a chunk of a resource. The history of the enclosing block then has the last free or
+    /// allocation of each address.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -238,13 +232,12 @@ private:
             part->released                  = step;
             return;
         }
-        // The resource may allocate the memory again from now on. It is no longer memory of a
-        // graph: an access by a launch of the graph is reported.
+        // An access to the block by a later launch of the graph is reported.
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // Nothing is checked if the stream of `e` was destroyed (`s` is null): the resource then
-        // waits for the device before it reuses the block, so no access can conflict.
+        // If the stream of `e` was destroyed (`s` is null), the resource waits for the device
+        // before it reuses the block.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
@@ -270,10 +263,8 @@ private:
             part->history = {part->bytes, {part->allocated, {}}};
         }
     }
-    /// Handles the event `e`, by which a resource frees all of its blocks in a range at once: marks
-    /// these as freed, except those of captured graphs. Before it allocates the memory again, the
-    /// resource waits for the streams that allocated or freed blocks there, so accesses by these do
-    /// not conflict.
+    /// Marks all blocks in the range of `e` as freed, except those of captured graphs. The resource
+    /// waits for their streams.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -311,9 +302,8 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the vector-clock index of the stream or thread that made `allocation`. For the
-    /// legacy default stream, returns the index of its work; `allocation.slot` is then its second
-    /// index, which counts only allocations.
+    /// Returns the vector-clock index of the stream or thread that made `allocation`. The legacy
+    /// default stream has two; returns that of its work.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -341,9 +331,8 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Converts `e`, an event of a resource, to a step of the stream `s`, or of the calling thread
-    /// if `s` is null. Sets `clocks_` to the vector clocks of all work that would happen before a
-    /// call which this thread makes on `s` now.
+    /// Converts `e` to a step of the stream `s`, or of the calling thread if `s` is null. Sets
+    /// `clocks_` to the work before.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;
@@ -351,10 +340,11 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free is no new step of its stream: it takes effect after the earlier work. Neither
-            // is an allocation on the legacy default stream: blocking streams are ordered after it
-            // only if an action of the legacy stream follows it.
+            // A free is no new step of its stream, and neither is an allocation on the legacy
+            // default stream.
             if (allocates && s->legacy) {
+                // Blocking streams are ordered after the allocation only if an action of the legacy
+                // stream follows.
                 m_.add_allocation(*s);
             } else if (allocates) {
                 s->count = s->vclock.advance(s->slot);

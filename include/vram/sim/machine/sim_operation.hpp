@@ -77,8 +77,8 @@ struct sim_operation {
     std::vector<sim_operation*> followers; ///< the operations that wait for this one
 };
 
-/// A reference to an operation. It is pending until the operation has ended; then the object may be
-/// reused for another operation, with another number.
+/// A reference to an operation, pending until the operation has ended. The object may then be
+/// reused with another number.
 struct sim_moment {
     sim_operation* operation = nullptr;
     std::uint64_t  number    = 0;

@@ -25,10 +25,8 @@ namespace detail {
            ++tasks == std::filesystem::directory_iterator{};
 }
 
-/// One step of the wait of a thread that is no `sim_thread`. Advances simulated time if no
-/// `sim_thread` does, otherwise blocks until one does. Reports a deadlock if no queued work can
-/// continue and `patience` is `forever`. Returns false if no `sim_thread` calls the device for
-/// `patience` of real time.
+/// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time or blocks.
+/// Returns false after `patience` without a call.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {

@@ -18,18 +18,11 @@ namespace vram {
 namespace detail {
 
 /// Simulates cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their inverses, with
-/// the rules of the driver. All sizes are multiples of the page size. A mapping covers a whole
-/// piece of physical memory. A device needs `set_access` before it uses a mapping. A range that is
-/// passed to `set_access` or `unmap` consists of whole mappings. No call waits for work that still
-/// uses the memory. Contents belong to the physical memory, not to addresses.
+/// the rules of the driver. Sizes are multiples of the page size, and a mapping covers a whole
+/// piece of physical memory. Contents belong to the physical memory, not to addresses.
 ///
-/// Memory may be mapped at several addresses. Races are detected between accesses through different
-/// addresses. The check of uninitialised reads considers each address separately.
-///
-/// Failure   Members throw `sim_error{invalid_value}` if a rule is broken, the error of a call that
-///           is refused, or `std::bad_alloc`. Nothing has changed then, except that `set_access`
-///           and `unmap` may have treated part of the range before a `std::bad_alloc`.
-/// Threads   The `sim_call` that was passed to the constructor holds the machine's lock.
+/// Failure   Members throw `sim_error{invalid_value}` if a rule is broken, or `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock.
 class sim_pages {
 public:
     explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {
@@ -59,8 +52,8 @@ public:
         m_.memory.reservations.erase(found);
     }
 
-    /// Allocates `bytes` bytes of physical memory of `device` and returns their handle. Returns 0
-    /// if the device has less free memory, or if an injected fault refuses the call.
+    /// Allocates `bytes` bytes of physical memory of `device` and returns their handle, or 0 if the
+    /// request is refused.
     [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
         sim_device_state& d = m_.at(device);
         if (d.lost) { call_.admit(); }
@@ -120,8 +113,8 @@ public:
         ++memory.mappings;
     }
 
-    /// Permits devices to access all mappings in the range. As CUDA's documentation demands, the
-    /// range must consist of whole mappings; otherwise throws `sim_error{invalid_value}`.
+    /// Permits devices to access all mappings in the range. Throws `sim_error{invalid_value}`
+    /// unless the range consists of whole mappings.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -169,8 +162,8 @@ private:
         demand(found != m_.memory.physical.end() && found->second.handle);
         return found->second;
     }
-    /// Returns the reservation (of addresses) that contains the range. Throws
-    /// `sim_error{invalid_value}` if there is none, or if the range is not one of whole pages.
+    /// Returns the reservation that contains the range. Throws `sim_error{invalid_value}` if there
+    /// is none, or for parts of pages.
     sim_reservation& reservation(void* p, std::size_t bytes) {
         sim_reservation* const r = m_.memory.reservation_of(address(p));
         demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&

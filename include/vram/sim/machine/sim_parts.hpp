@@ -21,8 +21,8 @@ namespace detail {
 
 class sim_parts;
 
-/// A block that a pool or other resource allocated in one of its chunks. A freed block is kept
-/// until its memory is allocated again. If only a part is allocated again, the rest is kept.
+/// A block that a pool or other resource allocated in a chunk. After a free, what is not allocated
+/// again is kept.
 struct sim_inner_block {
     std::uintptr_t begin = 0; ///< first address of the block
     std::size_t    bytes = 0;
@@ -32,18 +32,16 @@ struct sim_inner_block {
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
     /// True if the block was allocated or freed during a capture, so launches of the captured graph
-    /// may access it. A later free outside a capture resets this, unless `graph_freed` becomes
-    /// true.
+    /// may access it.
     bool graph = false;
-    /// True if only launches of graphs may still access the block: it was freed during a capture;
-    /// or it was allocated during one and freed later, but its memory stays with the graph
-    /// (`shared`, or the event has `until_reset`).
+    /// True if only launches of graphs may still access the block, for example after a free during
+    /// a capture.
     bool graph_freed = false;
     /// True if the block was allocated during a capture, in memory of an earlier block that also
     /// belongs to a captured graph.
     bool shared = false;
-    /// True after a double free: the resource may refuse either of the two frees, so `released` may
-    /// be the refused one and is not compared with later allocations.
+    /// True after a double free. `released` may then be a free that the resource refused, and is
+    /// not compared with allocations.
     bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};
@@ -69,18 +67,14 @@ struct sim_inner_block {
     }
 };
 
-/// The chunks in a block that a resource divides, and the blocks that it allocated in them.
-/// Adjacent chunks count as one. Memory of a chunk is accessible only in blocks that were allocated
-/// there.
+/// The chunks in a block that a resource divides, and the blocks that the resource allocated in
+/// them. Other memory of a chunk is not accessible. Adjacent chunks count as one.
 ///
 /// Failure   A function that throws `std::bad_alloc` may have lost blocks.
 /// Threads   The caller holds the machine's lock.
-/// Cost      O(log chunks) or O(log blocks), and O(1) for each block in the range.
 class sim_parts {
 public:
-    /// The result of `chunk_at(p)`: the chunk (large block that a resource divides) that contains
-    /// `p`. If there is none, `found` is false, and the range is the gap between the neighbouring
-    /// chunks.
+    /// The chunk that contains an address, or the gap between chunks if `found` is false.
     struct range {
         std::uintptr_t begin, end;
         bool           found;
@@ -126,8 +120,8 @@ public:
     /// Returns the last block with memory that begins at `p` or before it, or null if there is
     /// none.
     [[nodiscard]] sim_inner_block* before(std::uintptr_t p) { return parts_.before(p); }
-    /// Calls `visit(part, begin, end)` for each piece (what is left of a block) in the range.
-    /// `begin` and `end` are the bounds of the piece, limited to the range.
+    /// Calls `visit(part, begin, end)` for each piece (what is left of a block), with its bounds
+    /// limited to the range.
     template <class Visit>
     void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
         for (auto it = first_in(begin); it != parts_.end() && it.key() < end; ++it) {
@@ -169,9 +163,8 @@ private:
             }
         }
     }
-    /// Adds a piece for the memory of the block `part` from the address `from` on, so that accesses
-    /// there are still attributed to `part`. Does nothing if `part` is live and no graph may use
-    /// it.
+    /// Keeps what is left of the block `part` from the address `from` on, if freed or used by a
+    /// graph.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];

@@ -12,8 +12,7 @@
 namespace vram {
 namespace detail {
 
-/// A piece of physical memory, which is accessed through the addresses to which it is mapped. It
-/// exists until its handle is destroyed and it is mapped nowhere.
+/// A piece of physical memory. Exists until its handle is destroyed and it is mapped nowhere.
 struct sim_physical {
     std::size_t bytes  = 0;
     int         device = 0;
@@ -23,8 +22,8 @@ struct sim_physical {
     std::size_t   mappings = 0;    ///< number of addresses to which the memory is mapped
     bool          handle   = true; ///< false after the handle was destroyed
     sim_event_of  created{};
-    /// Access history of this memory, for the check for races. It contains the accesses through all
-    /// addresses to which the memory is mapped. Empty if races were not checked at its creation.
+    /// Access history of this memory, through all addresses to which it is mapped. Empty if races
+    /// were not checked at its creation.
     interval_map<sim_history> history{};
 };
 

@@ -41,9 +41,8 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
     std::uint64_t tickets = 0;
     /// Queued frees, which their streams have not reached yet, by ticket (a number in their order).
     std::map<std::uint64_t, waiting> pending = {};
-    /// The tickets (numbers) of the queued frees of each stream, by the stream's index in vector
-    /// clocks. Work that is ordered after one of these frees is also ordered after those of the
-    /// stream with smaller tickets.
+    /// The tickets of the queued frees of each stream. Work after one of these frees is also after
+    /// those with smaller tickets.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
 

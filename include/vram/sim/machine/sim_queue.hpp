@@ -21,19 +21,12 @@ namespace detail {
 ///
 /// Failure   Members throw `sim_error` or `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
-/// Cost      `enqueue` and a timed event create one operation. `record` copies a vector clock.
 class sim_queue {
 public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// The first step of every action on a stream that is not being captured: a kernel, copy, event
-    /// record, wait, stream-ordered allocation or free, host function or graph launch. Orders the
-    /// stream after the calling thread, and after the streams that the rules of the legacy default
-    /// stream demand. Checks of memory follow this call.
-    ///
-    /// Failure   `sim_error{invalid_handle}` if the stream was destroyed;
-    ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
-    ///           its device is being captured; that capture is then invalid.
+    /// The first step of every action on a stream: orders the stream after the calling thread, and
+    /// as the legacy default stream demands.
     void begin_action(sim_stream_state& s) {
         m_.acquire(s, *call_.host, call_.where);
         order_with_legacy(s);
@@ -49,9 +42,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Adds `task` to the end of stream `s`. If the stream is being captured, adds a node to its
-    /// graph instead and returns null. Throws `sim_error{invalid_handle}` if the owner of the
-    /// stream has destroyed it, unless `also_ended` is true (for frees on it).
+    /// Adds `task` to the end of stream `s`. During a capture, adds a node to the graph instead and
+    /// returns null.
     sim_operation* enqueue(sim_stream_state& s, sim_task task, bool also_ended = false) {
         if (s.ended && !also_ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         if (s.capture) {
@@ -148,8 +140,6 @@ private:
     }
 
     /// Makes the next operation of `s` wait for the operation `m`, unless that is complete.
-    /// Complete operations are removed from the list of waits whenever its length has doubled, so
-    /// the cost of a wait is constant on average.
     static void wait_for(sim_stream_state& s, sim_moment m) {
         if (!m.pending()) { return; }
         if (s.waits.size() >= s.sweep_at) {
@@ -166,9 +156,8 @@ private:
         if (m_.checker.on().races) { sim_machine::take_over(s.vclock, other.vclock); }
     }
 
-    /// Orders `s` by the rules of the legacy default stream. If `s` is that stream, it waits for
-    /// the blocking streams of its device. If `s` is a blocking stream, it waits for the legacy
-    /// stream.
+    /// Orders `s` by the rules of the legacy default stream, which waits for the blocking streams
+    /// of its device, and they for it.
     void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
@@ -178,9 +167,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             bool const races = m_.checker.on().races;
             if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
-            // The legacy stream `s` now follows all blocking streams, so they need not be joined
-            // again. But a call of a resource has added this only to the full order: the program's
-            // next call must join them again, to add them to the order of the program.
+            // A call of a resource has added the blocking streams only to the full order: the
+            // program's next call must join them again.
             if (!races || !in_resource_call()) {
                 d.unfollowed.clear();
                 d.blocking_orphans.clear();
@@ -188,9 +176,8 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // `s` now follows the legacy stream, so its next action need not join that again. But a
-            // call of a resource has added this only to the full order: the program's next call
-            // must join it again, to add it to the order of the program.
+            // A call of a resource has added the legacy stream only to the full order: the
+            // program's next call must join it again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
@@ -237,8 +224,7 @@ private:
                 .count         = at.count};
     }
 
-    /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
-    /// vector clock, for threads that it notifies through a `sim_gate` (condition variable).
+    /// Passes the declared accesses of `op` to the checker.
     void inspect(sim_operation& op, place const& at, vector_clock& vclock,
                  sim_stream_state& s) try {
         bool const mine = op.task.part == sim_part::program;

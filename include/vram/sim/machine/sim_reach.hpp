@@ -15,10 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the report of the mistake if the stream or host thread of `step` is not able to access
-/// memory of the block's kind and device. Returns nothing if it is. `copy` is true for copies by
-/// the device, which may access any memory. `peers` is true if kernels of the step's device may
-/// access the block's device; for a block of a pool, `pool_peers` decides instead.
+/// Returns a report if the stream or thread of `step` cannot access the block's memory. Copies by
+/// the device (`copy`) may access any.
 [[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
                                                          sim_block const& block, sim_range range,
                                                          bool copy, bool peers) {

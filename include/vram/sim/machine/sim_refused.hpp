@@ -15,8 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of report for a free that was refused with the error `kind`: a double free, a
-/// wrong size, or otherwise a free of a foreign pointer.
+/// Returns the kind of report for a free that was refused with the error `kind`.
 [[nodiscard]] constexpr sim_mistake sim_mistake_of(error_kind kind) noexcept {
     switch (kind) {
     case error_kind::double_free: return sim_mistake::double_free;
@@ -26,11 +25,8 @@ namespace detail {
     }
 }
 
-/// Adds a free that a pool or a layer refused to the reports of the current `sim_node`. The
-/// simulated device itself does not see this free, because the pool does not pass it on.
-///
-/// Failure   None. Without host memory there is no report; the error sink has the error.
-/// Threads   Any thread may call it.
+/// Adds a free that a pool or layer refused to the reports of the current `sim_node`, which has not
+/// seen that free.
 inline void sim_refused(error const& e) noexcept {
     try {
         sim_machine&           m = sim_node::current().machine();

@@ -14,13 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// Pins `range` as long as this object exists. Devices can then access the range, copies from and
-/// to it do not block the host, and accesses to it are checked.
+/// Pins `range` as long as this object exists: devices can access the range, copies do not block
+/// the host, and accesses are checked.
 ///
-/// Failure   The constructor throws `sim_error` if a fault was injected for it. It throws
-///           `sim_error{invalid_value}` if the range is empty, is simulated memory, or overlaps a
-///           registered range.
-/// Threads   Any thread may use it.
+/// Failure   The constructor throws `sim_error`, for example if the range overlaps a registered
+///           range.
 /// Streams   The destructor waits for all work of device 0.
 class sim_register {
 public:

@@ -23,8 +23,8 @@
 namespace vram {
 namespace detail {
 
-/// The reports that a `sim_expect` keeps out of the log because the program expects them: those of
-/// one kind, or those with one key (`sim_report::key`).
+/// The reports that the program expects by a `sim_expect`, by their kind or key
+/// (`sim_report::key`), and their number.
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
@@ -35,29 +35,26 @@ struct sim_expected {
     }
 };
 
-/// The reports about the program. Those of one kind and one pair of source lines are stored once
-/// and counted, except leaks, and unless `sim_options::merge_reports` is false. Depending on
-/// `sim_options::on_report`, a report is also printed, thrown later by the call, or followed by an
-/// abort.
+/// The reports about the program. Reports of one kind and one pair of source lines are stored once
+/// and counted. A report may also be printed, thrown later, or followed by an abort
+/// (`sim_options::on_report`).
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The caller holds the machine's lock.
-/// Cost      A repeated report allocates no memory that it keeps.
 class sim_report_log {
 public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// Returns true if a report of this kind with the lines of these operations is stored, and
-    /// counts it once more. Returns false if none is stored, or if `sim_expect`, a key or predicate
-    /// of ignored reports, or `throw_it` must see each report.
+    /// If a report of this kind and these lines is stored, counts it once more and returns true.
+    /// Filters need each report.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         bool const filters = !expected_.empty() || !keys_.empty() || !predicates_.empty();
         if (filters || mode_ == sim_on_report::throw_it) { return false; }
         return count_again(place_of(kind, second, first));
     }
-    /// Stores the report, or counts it if one of this kind and with these lines is stored. A report
-    /// that a `sim_expect` expects, or that is ignored, is only counted.
+    /// Stores the report, or counts it if one with these lines is stored. A report that is expected
+    /// or ignored is only counted.
     void add(sim_report r) {
         for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
             if (!(*each)->matches(r)) { continue; }
@@ -86,8 +83,8 @@ public:
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
-    /// Returns the reports and removes them from the log. If reports are printed, prints the number
-    /// of times of each mistake that has occurred again since it was printed.
+    /// Returns the reports and removes them from the log. Prints how often printed mistakes
+    /// occurred again.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();
@@ -112,8 +109,8 @@ public:
     }
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
 
-    /// Makes `expected` count matching reports, which the log then does not store, until `forget`
-    /// is called. If several match, only the one that was added last counts.
+    /// Makes `expected` count matching reports, which are then not stored. If several match, the
+    /// last added counts.
     void add_expected(sim_expected& expected) { expected_.push_back(&expected); }
     void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
 
@@ -130,8 +127,6 @@ private:
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
     /// Returns true if repeated reports of this kind at these lines are counted instead of stored.
-    /// Returns false if `sim_options::merge_reports` is false, if no line is known, and for leaks,
-    /// which `sim_node::finish` merges.
     [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
         return merge_ && known && std::get<0>(place) != sim_mistake::leak;

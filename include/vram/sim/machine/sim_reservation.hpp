@@ -16,14 +16,12 @@ namespace vram {
 namespace detail {
 
 /// A reserved range of virtual addresses. The blocks of `space` are the mappings of physical memory
-/// in it.
+/// in the range.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the process lacks the addresses.
-/// Threads   The caller holds the machine's lock.
 struct sim_reservation {
-    /// Reserves the range. `alignment` must be a power of two. If `backed`, the mappings have
-    /// contents: if `plain`, at the reserved addresses, so that the host may use them; otherwise at
-    /// other addresses.
+    /// Reserves the range. If `backed`, mappings have contents, and if also `plain`, the host can
+    /// access them at the reserved addresses.
     sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
         : space{saturating_add(size, alignment), backed && plain},
           begin{align(space.begin(), alignment)},

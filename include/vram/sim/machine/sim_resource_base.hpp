@@ -31,9 +31,7 @@ namespace detail {
 /// Allocates simulated memory of one kind without stream order. A free waits for all work of the
 /// device.
 ///
-/// Failure   `allocate_sync` throws `out_of_memory`, `sim_error{device_lost}`, or `sim_race` for a
-///           mistake (`sim_on_report::throw_it`).
-/// Threads   Any thread may use the resource.
+/// Failure   `allocate_sync` throws `out_of_memory`, `sim_error` or `sim_race`.
 template <sim_kind Kind, sim_call_kind Call, class Properties>
 class sim_resource_base
     : public detail::synchronous_only<sim_resource_base<Kind, Call, Properties>> {

@@ -11,16 +11,16 @@
 namespace vram {
 namespace detail {
 
-/// Number of calls of resources that the calling thread is in: a call of a stack (a pool over a
-/// layer over a source) is one for each of them. Only resources that notify observers are counted.
+/// Number of calls of resources that the calling thread is in, one for each level of a stack that
+/// notifies observers.
 inline constinit thread_local unsigned resource_depth = 0;
 
-/// Returns true while the calling thread is in a call of a resource, such as a pool. Waits and
-/// records are then those of the resource, not of the program.
+/// Returns true in a call of a resource, such as a pool: waits are then those of the resource, not
+/// of the program.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
-/// While this object exists, the calling thread does not count as in a call of a resource. Used
-/// around functions of the program that a resource calls, such as a retry policy.
+/// While this object exists, the thread does not count as in a call of a resource. Used around
+/// functions of the program.
 class sim_program_call {
 public:
     sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}

@@ -36,14 +36,11 @@ inline thread_local sim_operation const* running_operation = nullptr;
 /// Vector clock of the host function (`sim_call_host`) that this thread runs, or null.
 inline thread_local vector_clock const* effect_vclock = nullptr;
 
-/// A discrete-event simulator of the devices. An operation is *ready* if it was submitted and all
-/// operations that it waits for have ended. It starts when its engine is free; of several ready
-/// operations, the one that was ready first. Operations that use a link at the same time share its
-/// speed. The effect of an operation runs when it ends. The caller determines how far simulated
-/// time advances.
+/// A discrete-event simulator of the devices. An operation is ready if all operations that it waits
+/// for have ended, and starts when its engine is free. Operations on one link share its speed. An
+/// operation takes effect when it ends.
 ///
 /// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
-/// Cost      A few priority-queue operations for each operation. No allocation after a warm-up.
 class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
@@ -69,8 +66,8 @@ public:
         }
     }
 
-    /// Creates an operation for `task`, queued at the simulated time `when`. The caller adds the
-    /// operations that it waits for with `after`, and then calls `submit`.
+    /// Creates an operation for `task`. The caller adds the operations that precede it with
+    /// `after`, and then calls `submit`.
     sim_operation& make(sim_task task, sim_time when, std::uint64_t stream) {
         sim_operation* op = nullptr;
         if (spare_.empty()) {
@@ -189,8 +186,7 @@ public:
     std::uint64_t                               next_number() noexcept { return ++count_; }
 
 private:
-    /// The events in the life of an operation: it ends, begins to use a shared link, or starts. At
-    /// equal times, they run in this order.
+    /// The events in the life of an operation. Those at equal times run in this order.
     enum class event : unsigned char { end, join, start };
 
     struct item {

@@ -15,8 +15,7 @@
 namespace vram {
 namespace detail {
 
-/// The kinds of links that simulated operations share: to or from the host, for pinned or for
-/// pageable memory; to another device; and the memory of a device, which counts as a link.
+/// The kinds of links that simulated operations share. The memory of a device counts as a link.
 enum class sim_link_kind : unsigned char {
     to_device,
     to_host,
@@ -26,8 +25,8 @@ enum class sim_link_kind : unsigned char {
     memory
 };
 
-/// Returns the number that identifies a link: by its kind, by `device` (or a group of devices) at
-/// one end, and by `other` at the other end of a link between devices.
+/// Returns a number for the link of this kind at `device` (or a group of devices), and at `other`
+/// for links between devices.
 [[nodiscard]] constexpr std::size_t sim_link_number(sim_link_kind kind, int device,
                                                     int other = 0) noexcept {
     return (static_cast<std::size_t>(kind) << 48U) | (static_cast<std::size_t>(device) << 24U) |
@@ -35,10 +34,8 @@ enum class sim_link_kind : unsigned char {
 }
 
 /// The operations that use one link, or the memory of a device, at the same time. Each of k
-/// operations has 1/k of the speed. Their ends are rounded up to nanoseconds; with more than 16
-/// operations they may be slightly later.
+/// operations has 1/k of the speed.
 ///
-/// Threads   The caller holds the machine's lock.
 /// Cost      O(operations of the link).
 class sim_shared_link {
 public:
@@ -68,8 +65,8 @@ public:
         return since_ + sim_time{static_cast<std::int64_t>((left + scale - 1) / scale)};
     }
 
-    /// The operation on this link that ends next if no other one begins to use the link: its end is
-    /// in the event queue of `sim_schedule`. Null if there is none.
+    /// The operation on this link that ends next: its end is in the event queue of `sim_schedule`.
+    /// Null if there is none.
     sim_operation* announced = nullptr;
 
 private:
@@ -81,8 +78,7 @@ private:
     struct use {
         sim_operation* operation;
         /// The operation ends when `served_` reaches this value: `served_` at its begin plus its
-        /// own transfer time. `served_` is the transfer time that each operation on the link
-        /// receives.
+        /// transfer time.
         wide goal;
     };
 
@@ -99,8 +95,8 @@ private:
     }
 
     std::vector<use> users_;
-    /// Transfer time that an operation has received if it used the link since the link was last
-    /// unused, times `scale`. While k operations use the link, 1 ns of simulated time adds 1/k ns.
+    /// Transfer time, times `scale`, that each operation has received since the link was last
+    /// unused.
     wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};

@@ -22,14 +22,13 @@
 namespace vram {
 namespace detail {
 
-/// A reserved address range. A new block is placed behind the previous one, and after the end at
-/// the start again, so that a freed address is not reused soon. If there are several zones, each
-/// has blocks of similar sizes, so that small long-lived blocks do not fragment the addresses of
-/// large ones. A block is placed outside its zone only if no gap in the zone is large enough.
+/// A reserved address range. New blocks are placed behind the previous one, so that a freed address
+/// is not reused soon. If there are several zones, each has blocks of similar sizes, against
+/// fragmentation.
 class sim_space {
 public:
-    /// Reserves `bytes` bytes of addresses, divided into `zones` zones (each for blocks of similar
-    /// sizes). If `accessible`, the addresses have memory; if not, an access by the host faults.
+    /// Reserves `bytes` bytes of addresses for `zones` zones (each for blocks of similar sizes),
+    /// with memory if `accessible`.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -119,8 +118,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in the part `in` of the addresses: from `next` on if possible, else from
-    /// its start. Returns null if no gap between blocks is large enough.
+    /// Allocates a block in the part `in` of the addresses, from `next` on if possible. Returns
+    /// null if no gap is large enough.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);

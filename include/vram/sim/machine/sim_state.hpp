@@ -74,22 +74,22 @@ struct sim_stream_state {
     sim_moment tail; ///< the last operation that was queued on the stream
     /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
-    /// If `waits` has this size, complete operations are removed from it before the next is added.
-    /// Then set to twice the number of the remaining ones, at least 16.
+    /// Size of `waits` at which complete operations are removed from `waits` before another is
+    /// added.
     std::size_t sweep_at = 16;
     /// What happens before the next operation. Call `sim_machine::changed` after each change.
     vector_clock vclock;
     /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
     std::uint64_t count = 0; ///< number of the stream's last step: its counter at `slot`
-    /// A counter that each action on the stream increases (an operation, an event record or a
-    /// wait), so that a later call sees if the stream has new work.
+    /// A counter that each action on the stream increases, so that a later call sees if the stream
+    /// has new work.
     std::uint64_t work = 0;
     /// Value that `work` of the legacy default stream had when this stream was last ordered after
     /// it.
     std::uint64_t legacy_seen = 0;
-    /// True if `past_vclock` of the device (the clock of its past work) includes all of this
-    /// stream's `vclock`, so it need not be joined again. Also true if races are not checked.
+    /// True if the device's `past_vclock` includes this stream's `vclock`, so that it need not be
+    /// joined again.
     bool in_past = false;
     /// Positions of the stream in the sets of its device, see `sim_stream_set`.
     std::size_t position[3] = {~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}};
@@ -99,29 +99,24 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Waits of this stream for work that is not queued yet (a write of a value, the other ranks of
-    /// a collective) have an index of their own in vector clocks, apart from `slot`: their order
-    /// becomes known later. `waits_so_far` is the counter at this index after the last such wait,
-    /// or 0 if there was none; `wait_slot` is valid only if it is not 0.
+    /// The index in vector clocks of this stream's waits for later queued work, and the last
+    /// counter there; 0 without such waits.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: the index in vector clocks of the allocations that pools made on the
-    /// stream, and the counter of that index after the last allocation. These allocations are no
-    /// work of the stream, which has another index. The index is valid if the counter is not 0.
+    /// For the legacy stream: the index in vector clocks of allocations by pools, and the last
+    /// counter there; 0 without such allocations.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// For the legacy stream: the vector clock of the allocations that pools made on it. Its only
-    /// counter is at `allocation_slot`. Before the stream's next action, it is joined to `vclock`.
+    /// For the legacy stream: the vector clock of allocations by pools, which is joined to `vclock`
+    /// before the next action.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams. Each stream stores its place in the set in `position[number]`, so it can be in
-/// several sets only if their numbers differ.
+/// A set of streams. Each stream stores its place in the set in `position[number]`.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
-/// Cost      Constant, except for `clear`.
 class sim_stream_set {
 public:
     explicit sim_stream_set(std::size_t number) noexcept : number_{number} {}
@@ -160,8 +155,7 @@ private:
     std::size_t                    number_;
 };
 
-/// A list of operations to wait for. Complete operations are removed whenever the list has doubled,
-/// so the cost of `add` is constant on average.
+/// A list of operations to wait for. Complete operations are removed from time to time.
 class sim_moments {
 public:
     void add(sim_moment m) {
@@ -194,15 +188,15 @@ struct sim_event_state {
     bool         recorded = false;
     sim_moment   place;
     vector_clock vclock;
-    /// Index of the stream on which the event was recorded, in vector clocks (records of the
-    /// happens-before order); `count` is the step of the record.
+    /// Index in vector clocks of the stream on which the event was recorded; `count` is the step of
+    /// the record.
     std::size_t   slot  = 0;
     std::uint64_t count = 0;
     /// Simulated time at which the event was complete, if the event is timed.
     sim_time     when{};
     sim_event_of recorded_by; ///< the call of a host thread that recorded the event last
-    /// True if a wait or query of a host thread that nothing orders after the last record was
-    /// reported: there is one report for each record.
+    /// True if a wait or query that nothing orders after the last record was reported, once for
+    /// each record.
     bool luck_reported = false;
 
     /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
@@ -216,7 +210,7 @@ struct sim_device_state {
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
     /// Live bytes of small blocks (up to 1 MiB), of which the driver places several in a page of 2
-    /// MiB. An allocation or free that adds or removes a page costs more.
+    /// MiB.
     std::size_t small_bytes = 0;
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
@@ -229,18 +223,15 @@ struct sim_device_state {
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of the device's streams that are being captured
-    /// Streams with incomplete operations, and streams with a `vclock` that is not in
-    /// `past_vclock`, the vector clock of the device's past work. A wait for the device visits only
-    /// these streams.
+    /// Streams with incomplete operations or a `vclock` that is not in `past_vclock`. A wait for
+    /// the device visits only these.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
-    /// Vector clock of past work of the device: includes the clocks of all destroyed streams and of
-    /// all streams that are not in `active`. A wait for the whole device adds those of the active
-    /// streams.
+    /// Vector clock of past work of the device: all of its streams that are not in `active`, also
+    /// destroyed ones.
     vector_clock past_vclock;
     /// Blocking streams with work that the legacy default stream does not follow yet. Its next
-    /// action waits for them; if the program makes that call, not a resource, the set is then
-    /// empty. (2 is the set's index in `position`.)
+    /// action waits for them.
     sim_stream_set unfollowed{2};
     /// The last operations of blocking streams that were destroyed since the last action of the
     /// legacy default stream, which waits for them.

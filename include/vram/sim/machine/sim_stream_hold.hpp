@@ -16,9 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// A counted reference to a stream, the simulated `cuda_stream_hold`: as long as it exists, the
-/// handle stays valid. A hold is empty if its stream is a default stream, was created with
-/// `sim_stream_options::raw`, or was destroyed.
+/// A counted reference to a stream, which keeps the handle valid: the simulated `cuda_stream_hold`.
+/// Empty for default, raw and destroyed streams.
 ///
 /// Failure   `record` throws `sim_error`.
 /// Threads   Any thread may use it, as a `std::shared_ptr`.

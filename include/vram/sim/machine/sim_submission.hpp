@@ -9,9 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Submits the operation `op` to the scheduler in its destructor. If `op` could not be prepared for
-/// lack of host memory (`whole` is false), it has no effect, but operations that wait for it still
-/// run.
+/// Submits the operation `op` to the scheduler in its destructor; without effect if `op` could not
+/// be prepared (`whole` is false).
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }

@@ -25,22 +25,18 @@
 namespace vram {
 namespace detail {
 
-/// The scheduler of the threads in simulated time (`sim_thread`): it lets one of them run at a
-/// time. Before each call of the device, and when it must wait, the running thread lets another one
-/// run if that one is next in the order. The scheduler also limits how far simulated time may
-/// advance while a thread could still queue earlier work. Other host threads are not scheduled:
-/// they wait on a condition variable.
+/// The scheduler of the threads in simulated time (`sim_thread`): lets one of them run at a time,
+/// until its next call of the device or wait. Limits how far simulated time may advance. Other host
+/// threads are not scheduled.
 ///
 /// Threads   The caller holds the machine's lock, which is released during waits.
-/// Cost      Two comparisons per call if there is one scheduled thread.
 class sim_turns {
 public:
     using lock = std::unique_lock<std::mutex>;
 
     /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
-    /// Called if no thread can continue, and an operation of a stream waits for a word in memory or
-    /// for other ranks of a collective.
+    /// Called if no thread can continue, and a stream waits for a word in memory or other ranks.
     std::function<void()> on_stuck;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -55,10 +51,8 @@ public:
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Returns true if the step `count` of the stream or thread with the vector-clock index `slot`
-    /// happens before all later calls of host threads, and so before all later work of streams. Of
-    /// threads that the option `threads` orders by the times of their calls, one must follow the
-    /// step.
+    /// Returns true if the step `count` of `slot` happens before all later calls of host threads,
+    /// and so before later work of streams.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
         // With `checked`, a new thread that is no `sim_thread` follows no earlier step, so no step
@@ -78,7 +72,7 @@ public:
     }
 
     /// Adds a thread to the scheduler, at the simulated time of the thread `from` and ordered after
-    /// all its earlier steps. If no thread is running or being selected, the new one runs.
+    /// all earlier steps of `from`.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -145,8 +139,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // This is the first call of a new thread. The scheduler has selected the thread for it
-            // (see `begin`), so no new selection is needed.
+            // The scheduler has already selected the new thread for its first call (see `begin`).
             self.started = true;
             return;
         }
@@ -162,14 +155,13 @@ public:
     }
 
     /// Blocks the thread `self` until `done()` returns true, or throws `sim_error{deadlock}`.
-    /// `done` stores in `self` the operation, gate, lock or threads that it waits for.
+    /// `done` stores in `self` the cause.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
     }
-    /// Blocks the thread `self` until `done()` returns true, but no longer than `patience` of real
-    /// time without a call by a scheduled thread. After that, the thread that runs is taken to
-    /// block in real time, and `self` runs in its place. Returns the last result of `done()`.
+    /// As `block`, but no longer than `patience` of real time without a call by a scheduled thread.
+    /// Returns the last `done()`.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -177,6 +169,7 @@ public:
         while (!done()) {
             self.now = sim_host::state::blocked;
             if (!dispatch(held, patience) || !await_turn(held, self, patience)) {
+                // The running thread is taken to block in real time; `self` runs in its place.
                 take_over(self);
                 forget(self);
                 return done();
@@ -287,9 +280,8 @@ private:
         await_turn(held, self);
     }
 
-    /// Selects the next thread and lets it run. If only a thread that is no `sim_thread` can make
-    /// one able to run, waits for it. Returns false if no thread calls the device for `patience` of
-    /// real time.
+    /// Selects the next thread and lets it run. Returns false if no thread calls the device for
+    /// `patience` of real time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
@@ -315,9 +307,8 @@ private:
         return first;
     }
 
-    /// Runs queued work as far as simulated time may advance, and returns the thread that runs
-    /// next. Returns null if another thread has ended this selection (number `mine`, if not 0), if
-    /// nothing happens for `patience`, or if no thread can run and `wait` is false.
+    /// Runs queued work as far as simulated time may advance. Returns the thread that runs next, or
+    /// null if there is none.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -347,9 +338,8 @@ private:
         }
     }
 
-    /// Selects one of the threads that can run. The candidates are `self`, then the others by
-    /// number. With `by_choice`, selects `self` if it can run and the limit of preemptions is
-    /// reached.
+    /// Selects one of the threads that can run. With `by_choice`, continues with `self` if the
+    /// limit of preemptions is reached.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {

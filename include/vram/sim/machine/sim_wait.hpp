@@ -21,15 +21,14 @@ namespace detail {
 /// the calling thread. After `synchronize` and `await_all`, the completed work happens before the
 /// thread's next step.
 ///
-/// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
-///           a stream is being captured or was destroyed. They rethrow an exception of a kernel.
+/// Failure   Members throw `sim_error`, or the exception of a kernel.
 /// Threads   The calling thread holds the machine's lock, which is released during waits.
 class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Blocks until the operation `m` is complete. `m` is a copy, because the event that it is from
-    /// may be recorded again during the wait.
+    /// Blocks until the operation `m` is complete. A copy, because the event that has `m` may be
+    /// recorded again meanwhile.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
         if (!h.ordinary) {
@@ -69,8 +68,8 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all queued work of the device is complete. If a stream of the device is being
-    /// captured, invalidates the capture and throws `sim_error{stream_capturing}`.
+    /// Blocks until all queued work of the device is complete. During a capture, invalidates it and
+    /// throws `sim_error{stream_capturing}`.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -93,8 +92,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on `device` is complete, but this does not count as order: an
-    /// access that relies on it is reported. Allocates no host memory.
+    /// Blocks until all work queued on `device` is complete, which does not count as order.
+    /// Allocates no host memory.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -122,8 +121,7 @@ public:
         }
     }
 
-    /// Called before a query: runs queued work up to the simulated time of the calling thread,
-    /// unless another thread or the scheduler advances simulated time.
+    /// Called before a query: runs queued work up to the simulated time of the calling thread.
     void reach() {
         if (call_.host->ordinary ? !m_.turns.outside_may_step()
                                  : m_.turns.order() == sim_order::by_time) {
@@ -153,21 +151,21 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // A query of the legacy default stream also covers the blocking streams. So a thread that
-        // already follows the legacy stream's own work must still be ordered after theirs.
+        // A query of the legacy stream also covers blocking streams, so `knows` of its own work
+        // does not suffice.
         return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
     }
 
 private:
-    /// The work that a wait for a stream covers: `moments`, its operations that are not complete,
-    /// and the vector clock of all of its work.
+    /// The work that a wait for a stream covers: its incomplete operations, and the vector clock of
+    /// all of its work.
     struct work {
         std::vector<sim_moment> moments;
         vector_clock            vclock;
     };
 
-    /// Returns the work that a synchronisation with the stream `s` waits for: its own, and for the
-    /// legacy default stream also that of the blocking streams of its device (measured on an H100).
+    /// Returns the work that a wait for the stream `s` covers: for the legacy default stream also
+    /// that of the blocking streams.
     [[nodiscard]] work work_of(sim_stream_state& s) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         if (s.legacy) { sim_machine::include_allocations(s); }
@@ -232,15 +230,14 @@ private:
                                                  [](sim_moment const& m) { return m.pending(); });
     }
 
-    /// Returns true if the step `count` of the stream with this vector-clock index, and all before
-    /// it, already happens before the next step of the calling thread.
+    /// Returns true if the step `count` of the stream `slot` already happens before the next step
+    /// of the calling thread.
     [[nodiscard]] bool knows(std::size_t slot, std::uint64_t count) const noexcept {
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns the result of a query. If work is `pending`, adds the cost of a poll to the thread's
-    /// time and returns false. Otherwise returns true, and joins `vclock` (the order of the
-    /// complete work) into the thread's clock unless that order is `known`.
+    /// Returns the result of a query: false if work is `pending`. Otherwise orders the thread after
+    /// `vclock`, unless that is `known`.
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
@@ -261,8 +258,8 @@ private:
         }
     }
 
-    /// Throws `sim_error{captured_event}`, because `e` was last recorded in a capture. If the
-    /// capture is in progress, also invalidates it, in every capture mode (measured on an H100).
+    /// Throws `sim_error{captured_event}`, because `e` was last recorded in a capture. Invalidates
+    /// the capture if it is in progress.
     [[noreturn]] void refuse_captured(sim_event_state& e) {
         if (!e.capture->ended) { e.capture->broken = true; }
         throw sim_error{sim_status::captured_event, call_.where};

@@ -35,8 +35,6 @@ struct sim_word_use {
 };
 
 /// A word in memory that streams write or wait for, with the writes by which waits are ordered.
-///
-/// Cost      `before` and `executed` are linear in the number of queued writes.
 struct sim_word {
     struct write {
         /// Number of the operation that writes; 0 for a write by the host.
@@ -59,8 +57,8 @@ struct sim_word {
         std::uint64_t     count;
         sim_stream_state* stream = nullptr;
         std::uint64_t     id     = 0; ///< id of the stream that waits
-        /// After the wait has ended: one write that may have ended it, as the vector-clock index of
-        /// its stream or thread and its step (`by_count`).
+        /// After the wait has ended: a write that may have ended it, as the vector-clock index and
+        /// step of the writer.
         std::size_t   by_slot  = 0;
         std::uint64_t by_count = 0;
         bool          open     = true;
@@ -80,11 +78,11 @@ struct sim_word {
     std::uint32_t    value = 0; ///< value of the last executed write; the word may differ by now
     std::list<write> done;      ///< the last executed writes, at most `most`
     std::list<write> queued;
-    /// Waits for a value of this word: all that are open (no suitable write is queued yet), and the
-    /// last `most` of those that have ended.
+    /// Waits for a value of this word: all that are open, and the last `most` of those that have
+    /// ended.
     std::vector<wait> waits;
-    /// Counters of the gates (`sim_gate`: mutex and condition variable) at which threads wait for
-    /// this word. A write by a stream increments each, and wakes the threads at its gate.
+    /// Counters of the gates at which threads wait for this word. A write by a stream increments
+    /// each.
     std::vector<std::uint64_t*> gates;
 
     /// Returns true if the program did not change the value, now `seen`, after the last write.
@@ -92,19 +90,15 @@ struct sim_word {
         return !done.empty() && value == seen;
     }
 
-    /// The order that a wait gets when it ends: the vector clock of the work before it, and any one
-    /// of the writes that may end it. Null if no write of a stream needs to end it.
+    /// The order that a wait gets when it ends: the work before it, and a write that may end it, or
+    /// null.
     struct ending {
         vector_clock clock;
         write const* by = nullptr;
     };
 
-    /// Returns the order that the wait `use` gets: the work before every write that may end it.
-    /// `clock` is the vector clock of the operation that waits: a write that happens before another
-    /// write in `clock` was overwritten, and does not count. Returns an empty order if the wait may
-    /// end at `seen`, the present value, without a write of a stream. If `plain` is false, the host
-    /// cannot have stored `seen`, so a suitable queued write counts instead. Returns null if
-    /// neither `seen` nor a write is suitable.
+    /// Returns the order that the wait `use` gets: the work before all writes that may end it. Null
+    /// if neither `seen` nor writes do.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
         // Of each stream or thread: its last write in `clock`, its first that may end the wait.
@@ -136,9 +130,8 @@ struct sim_word {
         if (found.empty()) { return {}; }
         return ending{common(found), found.front()};
     }
-    /// Returns the order for a thread with the vector clock `clock` that has read the present value
-    /// `seen`: the work before every write of this value. Returns null if no recorded write stored
-    /// the value, or if the thread already follows the last write.
+    /// Returns the order for a thread that has read the value `seen`: the work before every write
+    /// of this value.
     [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
                                                     vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
@@ -153,12 +146,12 @@ struct sim_word {
         }
     }
     /// Moves the write by the operation `number` from `queued` to `done`. `seen` is the value of
-    /// the word before it: if `seen` is not the value of the last executed write, the program has
-    /// changed the word, and no wait may end at an earlier write any more.
+    /// the word before the write.
     void executed(std::uint64_t number, std::uint32_t seen) {
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return w.number == number; });
         if (found == queued.end()) { return; }
+        // The program has changed the word: no wait may end at an earlier write any more.
         if (seen != value) { done.clear(); }
         done.splice(done.end(), queued, found);
         if (done.size() > most) { done.pop_front(); }
@@ -168,8 +161,7 @@ struct sim_word {
     static constexpr std::size_t most = 16;
 
 private:
-    /// Returns the vector clock of the work that happens before every one of `writes`: for each
-    /// stream or thread, the smallest of its counters in the vector clocks of the writes.
+    /// Returns the vector clock of the work that happens before every one of `writes`.
     [[nodiscard]] static vector_clock common(std::vector<write const*> const& writes) {
         for (write const* const first : writes) {
             bool const in_all = std::all_of(writes.begin(), writes.end(), [&](write const* w) {

@@ -16,14 +16,11 @@
 namespace vram {
 namespace detail {
 
-/// A map from addresses to values. The index is two levels of sorted arrays, apart from the values,
-/// so that it stays in the processor's caches: 10^5 entries have 2 MiB, where a tree of blocks of
-/// the simulated device has 50 MiB. Values never move.
+/// A map from addresses to values, as sorted arrays that fit in the processor's caches. Values
+/// never move.
 ///
 /// Failure   An insertion throws `std::bad_alloc` and leaves the map unchanged.
-/// Threads   One thread at a time.
-/// Cost      A lookup is O(log values). An insertion or removal also moves up to 64 entries of the
-///           index, and one in about 64 moves an entry for each 64 values.
+/// Cost      A lookup is O(log values).
 template <class Value>
 class sorted_map {
 public:

@@ -18,11 +18,9 @@ namespace detail {
 
 /// The vector clock of an operation, stream, event or host thread, in two orders: that of the
 /// program, and the *full* order, which also contains the waits that resources make in their calls.
-/// The order that only these waits add is in a second clock, which copies share.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
-/// Threads   Copies may be used by different threads, one object by one thread at a time.
-/// Cost      That of `actor_clock`. A wait of a resource that adds something makes a second clock.
+/// Threads   One object by one thread at a time; copies may be used by different threads.
 class vector_clock {
 public:
     /// Returns the counter of the stream or thread with the index `actor`, or 0 if there is none.
@@ -38,11 +36,11 @@ public:
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if `join` or `raise` changed the clock after the last `advance` of its owner.
-    /// The owner must then call `advance` once more before it ends.
+    /// Returns true if the clock changed after the last `advance`. The owner must then call
+    /// `advance` once more before it ends.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Counts a step of the stream or thread with the index `actor`, which becomes the owner of the
-    /// clock: increments its counter and returns the new value.
+    /// Counts a step of the stream or thread `actor`, which becomes the owner of the clock. Returns
+    /// the new counter.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
@@ -52,8 +50,8 @@ public:
         program_.join(other.program_);
         if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
-    /// Joins `other` because a resource has waited for it. Changes only the *full* order, which
-    /// contains the waits of resources, and not the order of the program.
+    /// Joins `other` because a resource has waited for it. Changes only the *full* order, not that
+    /// of the program.
     void join_by_resource(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         if (covers(other.program_)) { return; }
@@ -62,8 +60,8 @@ public:
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
-    /// Returns the clock of the work that is in both clocks, in the program's order: of each stream
-    /// or thread the smaller counter. The cost is one step for each stream and thread.
+    /// Returns the clock of the work that is in both clocks, in the program's order. The cost is
+    /// linear in the counters.
     [[nodiscard]] vector_clock common(vector_clock const& other) const {
         vector_clock both;
         for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -88,7 +86,7 @@ private:
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
     /// Adds to `by_resources_` the counters `other`, which waits of resources raised in another
-    /// clock. If one of the two includes the other one, no new object is made.
+    /// clock.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
