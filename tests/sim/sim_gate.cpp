@@ -398,3 +398,104 @@ TEST_CASE("sim_gate: wait_at_most ends after real time if a sim_thread blocks in
     auto held = g.hold();
     CHECK_FALSE(g.wait_at_most(held, 5us, [] { return false; })); // in simulated time as before
 }
+
+namespace {
+/// A node in which a thread that was notified holds the gate 5 us later.
+sim_options slow_to_wake() {
+    sim_options o       = collecting();
+    o.costs.thread_wake = 5us;
+    return o;
+}
+/// Notifies the gate `g` after each of the times `after`, and sets `ready` before the last one.
+void notify_after(sim_gate& g, bool& ready, std::vector<sim_time> const& after) {
+    for (std::size_t i = 0; i < after.size(); ++i) {
+        sim_work(after[i]);
+        {
+            auto held = g.hold();
+            ready     = i + 1 == after.size();
+        }
+        g.notify();
+    }
+}
+} // namespace
+
+TEST_CASE("sim_gate: threads that one notification wakes run one after the other" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node              node{slow_to_wake()};
+    sim_gate              g;
+    bool                  ready = false;
+    std::vector<sim_time> ran;
+    auto const            waiter = [&] {
+        auto held = g.hold();
+        g.wait(held, [&] { return ready; });
+        ran.push_back(node.now());
+    };
+    sim_thread a{sim_device{}, waiter}, b{sim_device{}, waiter}, c{sim_device{}, waiter};
+    notify_after(g, ready, {20us});
+    CHECK(node.now() == sim_time{20us}); // the notifying thread does not wait
+    sim_thread::join_together(a, b, c);
+    CHECK(ran == std::vector<sim_time>{25us, 30us, 35us});
+}
+
+TEST_CASE("sim_gate: a thread that finds its condition true, or is awake, takes no time to wake" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{slow_to_wake()};
+    sim_gate g;
+    bool     ready = true;
+    {
+        auto held = g.hold();
+        g.wait(held, [&] { return ready; });
+    }
+    CHECK(node.now() == sim_time{0us});
+    ready = false;
+    // Woken in vain at 20 us, the thread runs at 25 us; the notification of 22 us is not a second
+    // waking.
+    sim_thread t{sim_device{}, [&] { notify_after(g, ready, {20us, 2us}); }};
+    {
+        auto held = g.hold();
+        g.wait(held, [&] { return ready; });
+    }
+    CHECK(node.now() == sim_time{25us});
+    t.join();
+}
+
+TEST_CASE("sim_gate: a thread that polls before it sleeps takes no time to wake within that time" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (sim_time const polls : {0us, 19us, 20us, 50us}) {
+        sim_node   node{slow_to_wake()};
+        sim_gate   g;
+        bool       ready = false;
+        sim_thread t{sim_device{}, [&] { notify_after(g, ready, {20us}); }};
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return ready; }, polls);
+        }
+        CHECK(node.now() == (polls < 20us ? sim_time{25us} : sim_time{20us}));
+        t.join();
+    }
+}
+
+TEST_CASE("sim_gate: a wait with a limit takes time to wake, a wait for a word takes none" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (bool const sleeps : {true, false}) {
+        sim_node      node{slow_to_wake()};
+        sim_gate      g;
+        bool          ready = false;
+        std::uint32_t word  = 0;
+        auto const    wait  = [&] {
+            auto held = g.hold();
+            return sleeps ? g.wait_for(held, 30us, [&] { return ready; })
+                              : g.wait_for_word(held, 30us, &word, [&] { return ready; });
+        };
+        sim_thread t{sim_device{}, [&] { notify_after(g, ready, {50us}); }};
+        CHECK_FALSE(wait()); // the limit ends the wait, and wakes a thread that sleeps
+        CHECK(node.now() == (sleeps ? sim_time{35us} : sim_time{30us}));
+        CHECK(wait());
+        CHECK(node.now() == (sleeps ? sim_time{55us} : sim_time{50us}));
+        t.join();
+    }
+}

@@ -43,6 +43,7 @@ TEST_CASE("sim_options: the defaults are one device and all checks that a correc
     CHECK_FALSE(o.host_page_tables);
     CHECK(o.threads == sim_order::by_time);
     CHECK(o.kernel_latency + o.start_latency + o.costs.wake == sim_time{0});
+    CHECK(o.costs.thread_wake == sim_time{0});
     CHECK(o.costs.allocate.empty());
     CHECK(o.devices_per_root == 1);
     CHECK_FALSE(o.kernels_share);

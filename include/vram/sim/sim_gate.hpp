@@ -7,6 +7,7 @@
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/error.hpp> // report_error
 #include <vram/sim/machine/sim_outside_step.hpp>
+#include <vram/sim/machine/sim_sleep.hpp>
 #include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
 
 #include <algorithm> // find, max
@@ -15,8 +16,8 @@
 #include <memory>   // shared_ptr, make_shared
 #include <mutex>    // unique_lock
 #include <optional> // optional
-#include <utility>
-#include <vector> // vector
+#include <utility>  // in_place
+#include <vector>   // vector
 
 namespace vram {
 
@@ -68,19 +69,21 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()` returns true. `ready` is called with the gate (a mutex) locked. The
-    /// gate is unlocked only while the thread sleeps.
+    /// Blocks until `ready()`, which is called with the gate (a mutex) locked, returns true. A
+    /// `sim_thread` polls for the time `polls`, then sleeps. Once woken, it holds the gate after
+    /// `sim_costs::thread_wake`; several that are woken run one after the other.
     template <class Ready>
-    void wait(guard&, Ready ready) {
-        while (!ready()) { await_notice(); }
+    void wait(guard&, Ready ready, sim_time polls = {}) {
+        detail::sim_sleep self{*machine_, me(), polls};
+        for (; !ready(); self.woken()) { await_notice(); }
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
-    /// last result of `ready()`.
+    /// As `wait`, but for at most `most` of simulated time. Returns the last result of `ready()`.
     template <class Ready>
-    bool wait_for(guard&, sim_time most, Ready ready) {
-        alarm const until{*this, most};
-        while (!ready()) {
+    bool wait_for(guard&, sim_time most, Ready ready, sim_time polls = {}) {
+        alarm const       until{*this, most};
+        detail::sim_sleep self{*machine_, me(), polls};
+        for (; !ready(); self.woken()) {
             if (until.rung()) { return false; }
             await_notice();
         }
@@ -90,13 +93,12 @@ public:
     /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
     /// last result of `ready()`. If a `sim_thread` blocks in real time, simulated time stops. The
     /// wait then ends when no `sim_thread` has called the device for `most` of real time (at least
-    /// 200 ms).
+    /// 200 ms). No wake-up costs `sim_costs::thread_wake`.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
         bool                               away  = false;
-        std::optional<alarm>               until;
-        until.emplace(*this, most);
+        std::optional<alarm>               until{std::in_place, *this, most};
         while (!ready()) {
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
@@ -111,15 +113,14 @@ public:
     }
 
     /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
-    /// last result of `ready()`. A stream that writes the word at `where` also wakes the thread.
+    /// last result of `ready()`. The thread polls the word at `where`, which a stream writes.
     template <class Ready>
     bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
         word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
-        return wait_for(held, most, ready);
+        return wait_for(held, most, ready, sim_time::max());
     }
 
-    /// Wakes all threads that wait at the gate (a condition variable). Each calls its `ready`
-    /// again.
+    /// Wakes all threads that wait at the gate (a condition variable); they call `ready` again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;
@@ -194,8 +195,7 @@ private:
     }
 
     /// Returns the calling thread if its calls take simulated time (a `sim_thread`, or the thread
-    /// that started one), else null. Also null inside the effect of an operation, which runs on an
-    /// arbitrary thread.
+    /// that started one), else null. Null inside an operation, which runs on an arbitrary thread.
     detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }

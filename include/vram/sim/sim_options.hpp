@@ -183,6 +183,9 @@ struct sim_costs {
     /// Added to a wait of the host for work that was not complete: the time from its end until the
     /// thread runs.
     sim_time wake{};
+    /// Time from the notification of a `sim_thread` that sleeps at a `sim_gate` (a condition
+    /// variable) until it holds the gate.
+    sim_time thread_wake{};
     /// Time of a copy from pageable memory to a device, to which `sim_options::copy_latency` is
     /// added. If it is not empty, it replaces `sim_options::pageable_bandwidth`.
     sim_cost pageable_to_device = {};
@@ -350,6 +353,7 @@ inline sim_options sim_options::h200() {
     c.query              = us(0.2);
     c.synchronize        = us(0.29);
     c.wake               = us(1.8);
+    c.thread_wake        = us(5.3);
     c.pageable_to_device = {{4_KiB, us(2)},     {64_KiB, us(10)},    {256_KiB, us(21)},
                             {1_MiB, us(73)},    {4_MiB, us(255)},    {16_MiB, us(999)},
                             {64_MiB, us(4256)}, {1_GiB, us(118'475)}};

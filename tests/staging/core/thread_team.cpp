@@ -65,6 +65,29 @@ TEST_CASE("thread_team: on the simulated device the threads work simultaneously"
     }
 }
 
+TEST_CASE("thread_team: on the simulated device the helpers wake one after the other" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_options options;
+    options.costs.thread_wake = sim_time{5000};
+    sim_node                  node{options};
+    thread_team<sim_platform> all{sim_device{}, 4};
+    sim_time                  began[4]; // each thread writes its own
+    auto const                job = [&](unsigned thread) noexcept {
+        began[thread] = node.now();
+        sim_work(sim_time{40'000});
+    };
+    all.run(job); // the helpers go to sleep for the first time
+    node.work(sim_time{100'000});
+    sim_time const since = node.now();
+    all.run(job);
+    CHECK(began[0] == since); // the caller does not wait for them
+    // Which helper wakes first is not fixed.
+    CHECK(began[1] + began[2] + began[3] - 3 * since == sim_time{5000 + 10'000 + 15'000});
+    // The caller polls for less than 50 us: it notices the end without being woken.
+    CHECK(node.now() - since == sim_time{15'000 + 40'000});
+}
+
 namespace {
 /// Threads of which the third cannot be started.
 struct crew_of_two {

@@ -2,6 +2,7 @@
 #include <vram/transfer/core/staged_wait.hpp> // first: the header stands alone
 
 #include <vram/base/core/worker.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
 
 #include <doctest/doctest.h>
@@ -195,4 +196,31 @@ TEST_CASE("staged_wait: a wait with a limit ends at the limit") {
     CHECK(threads.wait_at_most(held, 1ms, [] { return true; }));
     int calls = 0;
     CHECK(threads.wait_at_most(held, 0ms, [&] { return ++calls > 1; }));
+}
+
+TEST_CASE(
+    "staged_wait: a simulated thread that is notified within the polls takes no time to wake" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
+    for (sim_time const after : {100us, 101us}) {
+        sim_options options;
+        options.costs.thread_wake = 5us;
+        sim_node                  node{options};
+        staged_wait<sim_platform> gate;
+        bool                      ready = false;
+        sim_thread                t{sim_device{}, [&] {
+                         sim_work(after);
+                         {
+                             auto held = gate.hold();
+                             ready     = true;
+                         }
+                         gate.notify();
+                     }};
+        {
+            auto held = gate.hold();
+            CHECK(gate.wait_at_most(held, 0ns, [&] { return ready; }));
+        }
+        CHECK(node.now() == (after == sim_time{100us} ? sim_time{100us} : sim_time{106us}));
+        t.join();
+    }
 }

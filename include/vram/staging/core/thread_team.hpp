@@ -4,8 +4,9 @@
 /// \file
 /// `thread_team` is a team of threads that repeatedly run one function in parallel (fork and join).
 
-#include <vram/base/core/gate.hpp>   // the gate of platforms where time is real
-#include <vram/base/core/worker.hpp> // their thread
+#include <vram/base/core/durations.hpp> // microseconds
+#include <vram/base/core/gate.hpp>      // the gate of platforms where time is real
+#include <vram/base/core/worker.hpp>    // their thread
 
 #include <atomic> // atomic
 #include <cstddef>
@@ -62,11 +63,19 @@ public:
         job(0U);
         if (helpers_.empty()) { return; }
         watch();
-        auto held = gate_.hold();
-        gate_.wait(held, [&] { return busy_ == 0; });
+        auto       held = gate_.hold();
+        auto const over = [&] { return busy_ == 0; };
+        if constexpr (requires(gate& g) { g.wait(held, over, watched); }) {
+            gate_.wait(held, over, watched);
+        } else {
+            gate_.wait(held, over);
+        }
     }
 
 private:
+    using gate = typename Platform::gate;
+    static constexpr std::chrono::microseconds watched{50};
+
     /// Ends the threads already started if the constructor throws.
     struct ending {
         ~ending() {
@@ -80,11 +89,11 @@ private:
         return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
     }
 
-    /// Polls for the end of the helpers' work for about 50 us, which costs less than sleeping and
-    /// waking.
+    /// Polls for the end of the helpers' work for about the time `watched`, which costs less than
+    /// sleeping and waking.
     void watch() const noexcept {
         // Not on the simulated platform, where only waits at the gate advance the simulated time.
-        if constexpr (std::is_same_v<typename Platform::gate, detail::gate>) {
+        if constexpr (std::is_same_v<gate, detail::gate>) {
             constexpr int looks = 200; // largest number of polls; so many take about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
@@ -120,8 +129,8 @@ private:
         for (auto& each : helpers_) { each.join(); }
     }
 
-    typename Platform::gate gate_;
-    void const*             job_                  = nullptr;
+    gate        gate_;
+    void const* job_                              = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
     /// Number of jobs started so far. A helper begins a job if its own count of jobs is smaller.
     std::uint64_t jobs_ = 0;

@@ -66,7 +66,7 @@ public:
             if (gate_.wait_awake(held, spin, ready)) { return true; }
         }
         if (most.count() == 0) {
-            gate_.wait(held, ready);
+            sleep(held, ready);
             return true;
         }
         if constexpr (requires(gate& g) { g.wait_at_most(held, most, ready); }) {
@@ -95,7 +95,7 @@ public:
             };
             if (poll(held, enough)) { return; }
             while (!enough() && backs_off()) { nap(held, enough, since); }
-            gate_.wait(held, [&] { return enough() || backs_off(); });
+            sleep(held, [&] { return enough() || backs_off(); });
         });
     }
 
@@ -151,6 +151,16 @@ private:
             return came;
         } else {
             return false;
+        }
+    }
+    /// Sleeps until `ready()` returns true; called after `poll`. On the simulated device, the time
+    /// `spin` of this wait stands for the polls.
+    template <class Ready>
+    void sleep(guard& held, Ready const& ready) {
+        if constexpr (requires(gate& g) { g.wait(held, ready, spin); }) {
+            gate_.wait(held, ready, spin);
+        } else {
+            gate_.wait(held, ready);
         }
     }
     /// Sleeps for an eighth of the time since `since`, but 20 us to 1 ms. A notification may end
