@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -84,4 +86,36 @@ TEST_CASE("typed_source: a negative number of elements is a failure of the sourc
     }
     batch_source count{typed<short>([](std::span<short> to) { return int(to.size()); })};
     CHECK(count.checked(count.fill(room, 0, {}), room.size(), 0) == 16);
+}
+
+TEST_CASE("typed_source: true means all elements that fit, and no part of another one") {
+    auto        full = typed<double>([](std::span<double> to, std::size_t index) {
+        std::fill(to.begin(), to.end(), 2.0);
+        return index < 2;
+    });
+    loader      load{full, host_platform::stream{}, {.batch_bytes = 4 * sizeof(double) + 5}};
+    std::size_t seen = 0;
+    for (auto& b : load) {
+        CHECK(b.template span<double>().size() == 4);
+        ++seen;
+    }
+    CHECK(seen == 2);
+}
+
+TEST_CASE("typed_source: a batch with no room for one element is an error, and not the end") {
+    using large      = std::array<float, 100>;
+    auto const check = [](auto fill) {
+        loader load{typed<large>(fill), host_platform::stream{}, {.batch_bytes = 64}};
+        try {
+            for (auto& b : load) { (void)b; }
+            FAIL("no element fits");
+        } catch (loader_error const& e) {
+            CHECK(e.why() == loader_error::reason::too_large);
+            CHECK(e.bytes() == sizeof(large));
+            CHECK(e.limit() == 64);
+        }
+    };
+    check([](std::span<large> to, std::size_t) { return to.size(); });
+    check([](std::span<large> to) { return static_cast<int>(to.size()); });
+    check([](std::span<large>, std::size_t, std::stop_token const&) { return true; });
 }

@@ -11,7 +11,7 @@
 #include <limits>      // numeric_limits
 #include <span>        // span
 #include <stop_token>  // stop_token
-#include <type_traits> // is_trivially_copyable_v, is_signed_v, conditional_t
+#include <type_traits> // is_trivially_copyable_v, is_signed_v, conditional_t, ...
 #include <utility>
 
 namespace vram {
@@ -24,7 +24,8 @@ namespace vram {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   Throws the exceptions of the callable.
+/// Failure   Throws the exceptions of the callable. If a batch has fewer bytes than one element,
+///           the loader throws `loader_error{too_large}`.
 /// Threads   The rules are those of the callable.
 template <class Element, class Fill>
     requires std::is_trivially_copyable_v<Element>
@@ -37,41 +38,41 @@ public:
     auto operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires std::invocable<Fill&, elements, std::size_t, std::stop_token const&>
     {
-        return bytes(fill_(room(to), index, stop));
+        return filled(to, index, stop);
     }
     auto operator()(std::span<std::byte> to, std::size_t index)
         requires std::invocable<Fill&, elements, std::size_t>
     {
-        return bytes(fill_(room(to), index));
+        return filled(to, index);
     }
     auto operator()(std::span<std::byte> to)
         requires std::invocable<Fill&, elements>
     {
-        return bytes(fill_(room(to)));
+        return filled(to);
     }
 
 private:
-    /// Returns the memory `to` as a span of elements, as many as fit.
-    static elements room(std::span<std::byte> to) noexcept {
-        return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
-    }
-    /// Converts a number of elements to bytes, at most the largest number. A negative number is
-    /// unchanged.
-    template <class Count>
-    static constexpr auto bytes(Count count) noexcept {
+    /// Calls the callable for the elements that fit in `to`, and returns its result in bytes, or
+    /// too many for the loader if none fits. A negative number is unchanged.
+    template <class... Argument>
+    auto filled(std::span<std::byte> to, Argument const&... arguments) {
+        using count =
+            std::remove_cvref_t<std::invoke_result_t<Fill&, elements, Argument const&...>>;
         static_assert(
-            detail::batch_count<Count>,
+            detail::batch_count<count>,
             "typed: the callable returns the number of elements that it wrote, an integer or bool");
-        if constexpr (std::is_same_v<Count, bool>) {
-            return count;
-        } // returned unchanged: true means the whole range
-        else {
-            using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
-            if constexpr (std::is_signed_v<Count>) {
-                if (count < 0) { return static_cast<result>(count); }
+        using result = std::conditional_t<std::is_signed_v<count>, std::ptrdiff_t, std::size_t>;
+        if (to.size() < sizeof(Element)) { return static_cast<result>(sizeof(Element)); }
+        elements const room{reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
+        count const    got = fill_(elements{room}, arguments...);
+        if constexpr (std::is_same_v<count, bool>) {
+            return got ? room.size_bytes() : std::size_t{0};
+        } else {
+            if constexpr (std::is_signed_v<count>) {
+                if (got < 0) { return static_cast<result>(got); }
             }
             constexpr auto most = static_cast<std::size_t>(std::numeric_limits<result>::max());
-            auto const     n    = static_cast<std::size_t>(count);
+            auto const     n    = static_cast<std::size_t>(got);
             return static_cast<result>(n > most / sizeof(Element) ? most : n * sizeof(Element));
         }
     }
