@@ -234,6 +234,8 @@ TEST_CASE("dlpack: a tensor that cannot be used is refused, and stays with its o
               t.shape                   = {std::int64_t{1} << 40, std::int64_t{1} << 40};
               t.managed.dl_tensor.shape = t.shape.data();
           }).starts_with("constructor: vram: a DLPack tensor has an impossible extent"));
+    CHECK(refusal([](versioned& t) { t.managed.dl_tensor.ndim = -1; }) ==
+          "constructor: vram: a DLPack tensor has an impossible number of dimensions: -1");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.bits = 64; }) ==
           "as: vram: a DLPack tensor has another element type: float64, not float32");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.lanes = 2; }).starts_with("as:"));

@@ -96,8 +96,12 @@ public:
             read_only_ = (tensor->flags & dlpack_versioned::read_only) != 0;
         }
         auto const& t = tensor->dl_tensor;
+        if (t.ndim < 0) {
+            throw dlpack_error{"vram: a DLPack tensor has an impossible number of dimensions",
+                               static_cast<long long>(t.ndim)};
+        }
         read(static_cast<std::int32_t>(t.device.device_type),
-             {t.shape, static_cast<std::size_t>(t.ndim > 0 ? t.ndim : 0)}, t.strides);
+             {t.shape, static_cast<std::size_t>(t.ndim)}, t.strides);
         device_id_ = static_cast<int>(t.device.device_id);
         if (far_from_stream()) {
             throw dlpack_error{"vram: a DLPack tensor is on another device than its stream; the "

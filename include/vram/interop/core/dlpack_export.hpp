@@ -14,7 +14,6 @@
 #include <algorithm> // find
 #include <cstddef>
 #include <cstdint>
-#include <optional> // optional
 #include <utility>
 #include <vector> // vector
 
@@ -92,9 +91,10 @@ struct dlpack_export {
 
     static void destroy(Managed* m) noexcept {
         auto* const mine = static_cast<dlpack_export*>(m->manager_ctx);
-        std::optional<typename platform::device_guard> on;
         try {
-            on.emplace(mine->where);
+            typename platform::device_guard const on{mine->where};
+            delete mine;
+            return;
         } catch (...) { report_failed_call("making the device of a DLPack tensor current"); }
         delete mine;
     }
