@@ -10,6 +10,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace vram;
@@ -295,4 +296,42 @@ TEST_CASE("sim_thread: a thread begins with the tag of its creator") {
     memory_tag   inherited;
     sim_thread{sim_device{}, [&] { inherited = current_tag(); }}.join();
     CHECK(inherited == current_tag());
+}
+
+TEST_CASE("sim_thread: an ordinary thread is not blocked by a join of std::thread for it" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{collecting()};
+    node.machine().stuck_patience = 20ms;
+    sim_gate   gate;
+    bool       end  = false;
+    bool       woke = false;
+    sim_thread helper{sim_device{}, [&] {
+                          auto held = gate.hold();
+                          gate.wait(held, [&] { return end; });
+                          woke = true;
+                          held.unlock();
+                          gate.notify();
+                      }};
+    // From here on this thread is in simulated time, but the next lines wait in real time.
+    for (int i = 0; i < 2; ++i) {
+        std::thread{[] {
+            sim_stream const s;
+            sim_launch(s, {.duration = 1ms});
+            s.synchronize();
+        }}.join();
+    }
+    std::thread{[&] { // an ordinary thread wakes the helper and waits for it
+        {
+            auto const held = gate.hold();
+            end             = true;
+        }
+        gate.notify();
+        auto held = gate.hold();
+        gate.wait(held, [&] { return woke; });
+    }}
+        .join();
+    CHECK(woke);
+    helper.join();
+    CHECK(node.reports().empty());
 }

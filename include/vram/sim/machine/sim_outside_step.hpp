@@ -26,7 +26,8 @@ namespace detail {
 }
 
 /// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time or blocks.
-/// Returns false after `patience` without a call.
+/// Returns false after `patience` without a call. If it is `forever` and the running `sim_thread`
+/// makes no call for `stuck_patience`, others run: it may wait in real time for this thread.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {
@@ -39,7 +40,12 @@ inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
         bool const same = m.schedule.count() == seen && m.schedule.next() == sim_time::max();
         if (late && same && m.schedule.stuck()) { m.resolve_stuck(); }
     } else if (patience == sim_turns::forever) {
-        m.turns.progress.wait(held);
+        std::uint64_t const calls = m.turns.activity();
+        bool const          late =
+            m.turns.progress.wait_for(held, m.stuck_patience) == std::cv_status::timeout;
+        if (late && m.turns.activity() == calls && !m.schedule.executing()) {
+            m.turns.step_aside(held);
+        }
     } else {
         std::uint64_t const seen = m.turns.activity();
         bool const late = m.turns.progress.wait_for(held, patience) == std::cv_status::timeout;

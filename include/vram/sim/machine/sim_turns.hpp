@@ -108,8 +108,7 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes a thread that has ended from the scheduler, and wakes the threads that joined it and
-    /// wait for no other.
+    /// Removes an ended thread from the scheduler, and wakes the threads that wait only for it.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -143,9 +142,8 @@ public:
             self.started = true;
             return;
         }
-        if (detail::locks_held != 0) {
-            return;
-        } // no preemption: another thread might block in real time on this thread's lock
+        // No preemption: another thread might block in real time on this thread's lock.
+        if (detail::locks_held != 0) { return; }
         sim_host* const next = choose(held, &self);
         if (next != &self) {
             hand_to(*next);
@@ -187,8 +185,13 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Returns true if a `sim_thread` blocks in real time (a wait that the simulation does not
-    /// see).
+    /// Takes the running thread, if there is one, to block in real time: another one runs.
+    void step_aside(lock& held) {
+        if (running_ != nullptr) { running_->now = sim_host::state::away; }
+        running_ = nullptr;
+        hand_off(held);
+    }
+    /// Returns true if a `sim_thread` blocks in real time, which the simulation does not see.
     [[nodiscard]] bool any_away() const noexcept {
         return std::any_of(hosts_.begin(), hosts_.end(),
                            [](sim_host* h) { return h->now == sim_host::state::away; });
@@ -236,8 +239,7 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the simulated time of a thread that waited for the scheduler to the present time,
-    /// unless the threads are ordered by time.
+    /// Unless threads are ordered by time, advances a thread that waited to the present time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -372,7 +374,7 @@ private:
 
     sim_schedule&        schedule_;
     std::deque<sim_host> all_;
-    /// The threads in simulated time that have not ended, in the order of their numbers.
+    /// The threads in simulated time that have not ended, by number.
     std::vector<sim_host*> hosts_;
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
