@@ -34,15 +34,11 @@ struct sim_async_options {
 };
 
 /// Allocates stream-ordered memory from a pool on one device. Memory that a stream freed can be
-/// reused by later work of that stream. Another stream can reuse it if it is ordered after the
-/// free, or if the free is complete. If no other memory is left, another stream also gets it, and
-/// waits for the free.
+/// reused by later work of that stream, and by other streams after the free.
 ///
-/// Failure   `allocate` throws `out_of_memory` if the device or the pool is at its limit, or
-///           `sim_error` if the device is lost or the stream was destroyed.
+/// Failure   `allocate` throws `out_of_memory` at the limit of device or pool, or `sim_error`.
 /// Threads   Any thread may use the resource.
-/// Streams   Allocation and free are stream-ordered. Another stream may use a block only after an
-///           event. A free on a raw stream that was destroyed waits for the device and is reported.
+/// Streams   Another stream may use a block only after an event.
 /// Cost      O(log blocks). Each free is an operation of the simulation.
 class sim_async_resource {
 public:
@@ -61,9 +57,8 @@ public:
             device.machine().options.devices, device.machine().options.peer_access);
     }
 
-    /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does. Without
-    /// this call, and unless `sim_options::peer_access` is set, the checker reports such an access:
-    /// `sim_device::set_peer_access` has no effect on pools.
+    /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does.
+    /// Otherwise such accesses are reported.
     void allow_access(sim_device peer) { set_access(peer, true); }
     /// Ends the access of `peer` to the pool's memory.
     void deny_access(sim_device peer) { set_access(peer, false); }
@@ -126,8 +121,8 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // The id is 0 if the stream was destroyed and its handle is not valid any more, as with
-            // `sim_stream_options::raw`. Its work may still be running.
+            // The id is 0 if the stream was destroyed and its handle is invalid. Its work may still
+            // be running.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
@@ -154,9 +149,8 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory to the device until the pool has at most `keep` unused bytes, as
-    /// `cuda_async_resource` does. Waits for queued frees, oldest first, as far as necessary.
-    /// Returns the number of bytes that the device got.
+    /// Returns unused memory above `keep` bytes to the device, if necessary after waits for queued
+    /// frees. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();
@@ -172,8 +166,8 @@ public:
         }
         return back;
     }
-    /// Returns unused memory to the device, without waiting for queued frees, until the pool has at
-    /// most `keep` unused bytes. Returns the number of bytes that the device got.
+    /// As `trim`, but without waiting for queued frees. Returns the number of bytes returned to the
+    /// device.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         std::unique_lock const held{device_.machine().mutex};
         return return_unused(keep);
@@ -195,8 +189,7 @@ public:
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// The pool, shared by all copies of the resource. The last copy ends it; frees that are then
-    /// still queued on streams keep the pool's state alive.
+    /// The pool, shared by all copies of the resource. The last copy ends the pool.
     struct owner {
         explicit owner(detail::sim_machine& m)
             : machine{m}, pool{std::make_shared<detail::sim_pool>()} {}
@@ -211,8 +204,8 @@ private:
         std::shared_ptr<detail::sim_pool> pool;
     };
 
-    /// Returns unused bytes of the pool to the device, but keeps `keep` of them, or as many as the
-    /// queued frees have if that is more. Returns the number of bytes that the device got.
+    /// Returns unused bytes of the pool above `keep` to the device. Returns the number of bytes
+    /// that the device got.
     std::size_t return_unused(std::size_t keep) {
         std::size_t const held = saturating_add(owner_->pool->live, keep);
         return detail::sim_heap::trim(device_.machine(), *owner_->pool, held);

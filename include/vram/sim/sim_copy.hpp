@@ -20,15 +20,10 @@
 namespace vram {
 
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
-/// does not wait for the copy, with these exceptions outside a capture. A pageable source has been
-/// read when the call returns; for up to 1 MiB without a wait for earlier work of the stream. A
-/// copy to pageable memory, or between host memory, is complete when the call returns. With
-/// `sim_options::host_page_tables`, they do not hold for copies between pageable and device memory.
+/// waits in the cases in which cudaMemcpyAsync waits.
 ///
 /// Failure   Throws `sim_error`.
-/// Streams   The copy is stream-ordered; during a capture, it becomes a node of the graph. The
-///           source must not change until the copy is complete; the checker reports a declared
-///           write before that.
+/// Streams   The source must not change until the copy is complete.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -47,8 +42,7 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
     call.throw_report();
 }
 
-/// Copies a box of bytes between two pitched layouts, in the order of `stream`. The calling thread
-/// waits in the same cases as for a contiguous copy.
+/// Copies a box of bytes between two pitched layouts, in the order of `stream`.
 inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -59,11 +53,7 @@ inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
     call.throw_report();
 }
 
-/// A copy that blocks the calling thread (`cudaMemcpy`), in the order of the default stream. From
-/// device memory to device memory it does not block. A copy from pageable memory to a device first
-/// waits for the default stream, and the call returns when the source has been read; the copy may
-/// then still be under way. A copy between two devices is also ordered with the default stream of
-/// the other device.
+/// A copy that blocks the calling thread as cudaMemcpy does, in the order of the default stream.
 inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = sim_stream_view{}.state();
@@ -91,21 +81,19 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     if (!within && !staged) {
         detail::sim_wait{call}.synchronize(s);
     } else if (staged && bytes > 65536) {
-        // CUDA's call returns when the host has copied the source to the driver's buffer. This wait
-        // takes the time of the copy for that, but gives the host no order after the copy.
+        // The wait takes the time in which CUDA copies the source to a buffer, but gives the host
+        // no order.
         detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
 }
 
-/// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, as
-/// cudaMemcpyBatchAsync does. Within the batch the copies have no order. Returns false, and queues
-/// nothing, on the legacy default stream or during a capture, as CUDA does.
+/// Queues copies without an order among them, as cudaMemcpyBatchAsync does. Returns false on the
+/// legacy default stream or during a capture.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///
-/// Failure   Throws `sim_error`. If two devices have no link, earlier copies of the batch may be
-///           queued.
+/// Failure   Throws `sim_error`; earlier copies of the batch may be queued.
 inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                            std::span<void const* const> from, std::span<std::size_t const> bytes,
                            std::source_location where = std::source_location::current()) {
@@ -141,11 +129,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     return true;
 }
 
-/// Fills `bytes` bytes with `value` in the order of `stream`. The call waits only for a fill of
-/// pageable memory (measured on an H100: not for device, pinned or managed memory). A fill of
-/// pageable memory is a mistake that is reported, unless devices use the host's page tables
-/// (`sim_options::host_page_tables`). In that case the wait gives the host no order after the fill,
-/// because CUDA's call may return earlier.
+/// Fills `bytes` bytes with `value` in the order of `stream`. A fill of pageable memory waits, and
+/// is reported without `sim_options::host_page_tables`.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -177,8 +162,8 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
         detail::vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // If devices use the host's page tables (`sim_options::host_page_tables`), CUDA's call may
-        // return before the fill is complete. The simulated call waits, but without order.
+        // CUDA's call may return before a fill through the host's page tables is complete: no
+        // order.
         if (!m.options.host_page_tables) { m.acquire(*call.host, then); }
     }
     call.throw_report();

@@ -11,11 +11,11 @@
 
 namespace vram {
 
-/// One device of a simulated node. It is a plain value: a node and an index. `sim_device{}` is the
-/// device with index 0 of the current node.
+/// One device of a simulated node, as a plain value. `sim_device{}` is the device with index 0 of
+/// the current node.
 ///
 /// Failure   The constructors throw `sim_error{invalid_device}` if there is no such device.
-/// Threads   Any thread may call. Each host thread has a current device, at first device 0.
+/// Threads   Any thread may call.
 class sim_device {
 public:
     sim_device() : sim_device{0} {}
@@ -49,26 +49,24 @@ public:
         return {d.free(), d.capacity};
     }
 
-    /// Blocks the calling thread, in simulated time, until all work queued on the device is
-    /// complete. If a stream of the device is being captured, throws `sim_error{stream_capturing}`,
-    /// and the capture becomes invalid.
+    /// Blocks until all work queued on the device is complete. A capture on the device becomes
+    /// invalid: throws `sim_error{stream_capturing}`.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         detail::sim_wait{call}.synchronize(index_);
         call.throw_report();
     }
 
-    /// Blocks the calling thread, in simulated time, until all work queued on the device is
-    /// complete, as cudaFree does. Unlike `synchronize`, it does not invalidate captures.
+    /// Blocks until all work queued on the device is complete, as cudaFree does. Unlike
+    /// `synchronize`, does not invalidate captures.
     void await_all(std::source_location where = std::source_location::current()) const {
         detail::sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         detail::sim_wait{call}.await_all(index_);
         call.throw_report();
     }
 
-    /// Permits or forbids kernels of this device to access the memory of `other`, as
-    /// cudaDeviceEnablePeerAccess does. Memory of stream-ordered pools needs
-    /// `sim_async_resource::allow_access` instead. Copies between devices need no permission.
+    /// Permits or forbids kernels of this device to access the memory of `other`, except for
+    /// stream-ordered pools.
     void set_peer_access(sim_device other, bool allowed) const {
         detail::sim_call const call{*machine_, sim_call_kind::other, index_,
                                     std::source_location::current()};

@@ -23,13 +23,13 @@ enum class sim_status {
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
     not_permitted,    ///< a call in a kernel or a host function, or a collective in a capture
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
-    /// An illegal call has invalidated the capture, or the capture was ended on another stream, or
-    /// with work for which its first stream does not wait.
+    /// The capture was invalidated, ended on another stream, or has work for which its first stream
+    /// does not wait.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
-    /// A query of an event that was last recorded in a capture, or a wait for it: of the host, or
-    /// of a stream after the capture has ended.
+    /// A query of an event that was last recorded in a capture, or a wait for such an event outside
+    /// the capture.
     captured_event,
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed (an injected fault)
@@ -104,8 +104,8 @@ private:
 };
 
 namespace detail {
-/// Reports the exception that is being handled to the error sink. Called by frees, which must not
-/// throw. `p` and `bytes` are the block, and `where` is the line of the call.
+/// Reports the exception that is being handled to the error sink, with the block `p` of `bytes`
+/// bytes.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
     report_caught(error{.kind    = error_kind::platform_error,

@@ -14,15 +14,12 @@
 namespace vram {
 
 /// Owns an event of the simulated device. After `record`, the event is complete when all work that
-/// the stream had at that time is complete. A second `record` replaces the first; waits that were
-/// queued in between still wait for the first.
+/// the stream had at that time is complete. A second `record` replaces the first.
 ///
-/// Failure   The constructor throws `sim_error` if a fault was injected for it. `record` throws
-///           `sim_error{invalid_handle}` if the stream belongs to another device or was destroyed.
-///           `done` and `synchronize` throw `sim_error{captured_event}` if the event was last
-///           recorded in a capture, and invalidate it.
+/// Failure   Members throw `sim_error`, for example for an event that was last recorded in a
+///           capture.
 /// Threads   Any thread may use the event.
-/// Cost      `record` copies one vector clock. A timed event is also an operation of the device.
+/// Cost      `record` copies one vector clock.
 class sim_event {
 public:
     explicit sim_event(sim_device device = sim_device::current(), bool timed = false,

@@ -26,8 +26,8 @@ struct sim_exploring {
     std::string replay = {};
     /// If true, the first failing run and the text that repeats it are printed to stderr.
     bool print = true;
-    /// The options of the node (simulated machine) that each run creates. Its `preemptions` limits
-    /// the orders of `by_choice`; its `seed` is the first seed of `by_seed`.
+    /// The options of the node (simulated machine) of each run. `preemptions` limits orders of
+    /// `by_choice`; `seed` is the first of `by_seed`.
     sim_options node = {};
 };
 
@@ -35,8 +35,7 @@ struct sim_exploring {
 struct sim_explored {
     std::uint64_t runs     = 0;
     std::uint64_t failures = 0;
-    /// True if `by_choice` ran every order of the threads within the limit on preemptions. Under
-    /// ThreadSanitizer it is true after the one run that `by_choice` makes.
+    /// True if `by_choice` ran every order of the threads within the limit on preemptions.
     bool        complete = false;
     std::string first    = {}; ///< the exception and the reports of the first run that failed
     /// Text that repeats the first run that failed; empty if none failed.
@@ -73,18 +72,16 @@ inline void sim_repeat(std::string const& text, sim_options& options) {
 
 } // namespace detail
 
-/// Runs `program(node)` many times, each time on a new `sim_node`. A `sim_thread` can be stopped
-/// before each of its calls. With `by_seed`, a random thread then continues. With `by_choice`, all
-/// orders are searched depth first, with at most `node.preemptions` stops of a thread that could
-/// have continued (Musuvathi and Qadeer 2007). A run fails if the node reports a mistake or the
-/// program throws.
+/// Runs `program(node)` many times, each time on a new `sim_node` and with another order of its
+/// threads: random orders (`by_seed`), or all orders with at most `node.preemptions` preemptions
+/// (`by_choice`). A run fails if the node reports a mistake or the program throws.
 ///
 ///     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node& node) { ... });
 ///     CHECK(found.complete);
 ///     CHECK(found.failures == 0);
 ///
-/// Threads   Only one exploration may run at a time. Under ThreadSanitizer the threads run freely:
-///           `by_seed` makes `seeds` runs in arbitrary orders, and `by_choice` makes one run.
+/// Threads   Only one exploration may run at a time. Under ThreadSanitizer the orders are
+///           arbitrary.
 template <class Program>
 [[nodiscard]] sim_explored sim_explore(sim_exploring how, Program program) {
     sim_explored found;

@@ -68,7 +68,7 @@ struct sim_fault {
     sim_time stall{};
 };
 
-/// The injected faults of a simulated node. They are compared with each call of a device.
+/// The injected faults of a simulated node, which are compared with each call of a device.
 ///
 ///     node.faults().at(sim_call_kind::allocate, 3);                        // the third allocation
 ///     node.faults().randomly(sim_call_kind::copy, 0.01, 42, {.slow = 5ms}); // from a seed
@@ -76,15 +76,14 @@ struct sim_fault {
 ///
 /// Calls are counted for each `sim_call_kind`, from the node's construction or the last `clear`.
 ///
-/// Threads   Any thread may call the members. A predicate runs with the machine's lock held, so it
-///           must not call the simulated device.
+/// Threads   Any thread may call. A predicate must not call the simulated device.
 /// Cost      One comparison for each call of the device, if no fault is injected.
 class sim_faults {
 public:
     using predicate = std::function<bool(sim_call_info const&)>;
 
-    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next call; 0 is a broken
-    /// contract), and into the `times - 1` calls after that.
+    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next), and into the
+    /// `times - 1` after that.
     void at(sim_call_kind kind, std::uint64_t nth, sim_fault fault = {}, std::uint64_t times = 1) {
         expects(nth != 0, "sim_faults: the next call has the number 1, so 0 is never reached");
         std::lock_guard const held{mutex_};
@@ -97,7 +96,7 @@ public:
     }
 
     /// Injects `fault` into calls of `kind` with this probability. The same seed selects the same
-    /// calls in each run that makes its calls in the same order.
+    /// calls.
     void randomly(sim_call_kind kind, double probability, std::uint64_t seed,
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};

@@ -30,8 +30,7 @@ template <class... Engines>
 inline constexpr unsigned sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
-/// Counters and busy times of one device, since the `sim_node` was created or `reset_figures` was
-/// called.
+/// Counters and busy times of one device since `reset_figures` or the creation of the `sim_node`.
 ///
 ///     sim_figures const f = node.figures(); // f.overlap(): the time of copies during kernels
 struct sim_figures {

@@ -21,22 +21,17 @@
 
 namespace vram {
 
-/// A mutex with a condition variable for threads in simulated time (`sim_thread`);
-/// `sim_platform::gate` is this type. Work done before a release of the gate happens before work
-/// done after the next acquisition. A gate belongs to the node that is current at its construction.
-/// A host function in a stream (`sim_call_host`) may also hold the gate; then the work before it in
-/// the stream happens before later acquisitions. A thread that holds the gate must make no other
-/// call of the simulated device: the call might run a host function that waits for the gate.
+/// A mutex with a condition variable for threads in simulated time (`sim_thread`). A thread that
+/// holds the gate must make no other call of the simulated device. A host function of a stream
+/// (`sim_call_host`) may hold it.
 ///
 ///     sim_gate g;
 ///     auto     held = g.hold();
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
-/// Failure   If all `sim_thread`s wait for each other, one of the waits throws
-///           `sim_error{deadlock}`.
-/// Threads   Any thread may use a gate. A `sim_thread` waits in simulated time, any other thread in
-///           real time. If a thread that is no `sim_thread` will notify one, it must hold or notify
-///           the gate once before that one waits; otherwise the wait is taken for a deadlock.
+/// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
+/// Threads   Another thread that will notify a `sim_thread` must hold or notify the gate before
+///           that one waits.
 class sim_gate {
 public:
     /// Locks the gate (a mutex) in its constructor, unlocks it in its destructor or `unlock`.
@@ -91,9 +86,7 @@ public:
     }
 
     /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
-    /// last result of `ready()`. If a `sim_thread` blocks in real time, simulated time stops. The
-    /// wait then ends when no `sim_thread` has called the device for `most` of real time (at least
-    /// 200 ms). No wake-up costs `sim_costs::thread_wake`.
+    /// last result of `ready()`. No wake-up costs `sim_costs::thread_wake`.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -112,8 +105,7 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
-    /// last result of `ready()`. The thread polls the word at `where`, which a stream writes.
+    /// As `wait_for`, but the thread polls the word at `where`, which a stream writes.
     template <class Ready>
     bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
         word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
@@ -194,8 +186,8 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// Returns the calling thread if its calls take simulated time (a `sim_thread`, or the thread
-    /// that started one), else null. Null inside an operation, which runs on an arbitrary thread.
+    /// Returns the calling thread if its calls take simulated time, else null. Also null inside the
+    /// effect of an operation.
     detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
@@ -229,23 +221,22 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // The order could not be stored for lack of host memory: the next acquisition does not
-            // follow this thread's work. No more races are reported.
+            // The order could not be stored for lack of host memory. No more races are reported.
             detail::report_caught({.kind = error_kind::platform_error,
                                    .call = "releasing a lock of the simulated device"});
         }
     }
 
-    /// Releases the gate (a mutex), and stores the holder's vector clock: what it did happens
-    /// before the next acquisition. Operations that can throw come last, so the gate is released in
-    /// any case.
+    /// Releases the gate (a mutex), and stores what the holder did, which happens before the next
+    /// acquisition.
     void let_go(detail::sim_host* self) {
+        // Before the calls below, which may throw.
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // If a host function of a stream releases the gate, the earlier work of the stream
-            // happens before the next acquisition. The body of a kernel gives no order.
+            // The earlier work of a host function's stream happens before the next acquisition. A
+            // kernel gives no order.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;
@@ -259,8 +250,8 @@ private:
         }
     }
 
-    /// Releases the gate (a mutex), waits for a `notify`, and acquires the gate again. Returns
-    /// false if no `sim_thread` calls the device for `patience` of real time.
+    /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false after
+    /// `patience` of real time without calls.
     bool await_notice(std::chrono::nanoseconds patience = detail::sim_turns::forever) {
         detail::sim_host* const self = me();
         std::unique_lock        held{machine_->mutex};

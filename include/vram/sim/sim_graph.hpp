@@ -17,32 +17,24 @@
 
 namespace vram {
 
-/// A graph captured from a stream. A launch runs its nodes in the order of their edges, each on the
-/// device on which it was captured; branches run in parallel. A launch is ordered after the
-/// previous launch of the same graph, on any stream. Memory that is allocated during the capture is
-/// live in each launch, from the node that allocates it to the node that frees it.
+/// A graph captured from a stream. A launch runs the nodes in the order of their edges, after the
+/// previous launch of the same graph. Memory allocated during the capture is live in each launch,
+/// until a node frees it.
 ///
 ///     sim_graph::begin(stream);
 ///     sim_launch(stream, ...);              // recorded as a node, not run
 ///     sim_graph graph = sim_graph::end(stream);
 ///     graph.launch(stream);
 ///
-/// A query of a stream that is being captured, or a wait for it, throws
-/// `sim_error{stream_capturing}`. A wait for its device also throws that error and invalidates the
-/// capture. So does `sim_copy_sync` on a thread for which the capture's mode forbids unsafe calls.
-/// Allocations, and queries of and waits for events and other streams, are permitted in every mode,
-/// as with vram's types for CUDA. An event that is recorded on a captured stream orders only nodes
-/// of the graph. A stream that waits for such an event joins the capture. If the host waits for it
-/// or queries it, `sim_error{captured_event}` is thrown and the capture is invalidated.
+/// During a capture, a wait for the captured stream or its device throws `sim_error`. An event that
+/// is recorded on a captured stream orders only nodes of the graph.
 ///
-/// Failure   `end` throws `sim_error{capture_invalid}` if an illegal call has invalidated the
-///           capture, if it began on another stream, or if a stream that joined has work for which
-///           the first stream does not wait.
+/// Failure   `end` throws `sim_error{capture_invalid}` if the capture is invalid or incomplete.
 /// Threads   Any thread may call the members.
 class sim_graph {
 public:
-    /// Begins a capture: later calls on `stream` add nodes to a graph instead of running. Throws
-    /// `sim_error{stream_capturing}` if `stream` is being captured or is the legacy default stream.
+    /// Begins a capture: later calls on `stream` add nodes to a graph. Throws
+    /// `sim_error{stream_capturing}` for captured and legacy default streams.
     static void begin(sim_stream_view stream, sim_capture_mode mode = sim_capture_mode::global,
                       std::source_location where = std::source_location::current()) {
         detail::sim_stream_state& s = stream.state();
@@ -59,8 +51,7 @@ public:
     }
 
     /// Ends the capture that began on `stream` and returns the graph. Throws
-    /// `sim_error{capture_invalid}` if the capture was invalidated, began on another stream, or has
-    /// work on another stream for which `stream` does not wait.
+    /// `sim_error{capture_invalid}` if the capture is invalid or incomplete.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         detail::sim_stream_state& s = stream.state();
@@ -88,9 +79,8 @@ public:
         return sim_graph{graph};
     }
 
-    /// Queues one run of the graph on `stream`. If `stream` is being captured, adds the nodes to
-    /// that capture instead. Throws `sim_error{invalid_value}` if the graph allocates memory that
-    /// an earlier launch allocated and that is not freed yet.
+    /// Queues one run of the graph on `stream`. Throws `sim_error{invalid_value}` if memory of an
+    /// earlier launch is not freed yet.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state& s = stream.state();
@@ -111,8 +101,7 @@ public:
 private:
     explicit sim_graph(std::shared_ptr<detail::sim_graph_state> graph) : graph_{std::move(graph)} {}
 
-    /// Divides the nodes into branches (chains of nodes that run one after the other): a node
-    /// continues the branch of one of its predecessors that no other node continues, or starts one.
+    /// Divides the nodes into branches: chains of nodes that run one after the other.
     static void find_branches(detail::sim_graph_state& g) {
         std::vector<bool> continued(g.nodes.size());
         bool              started = false;

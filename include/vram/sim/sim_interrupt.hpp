@@ -14,9 +14,7 @@
 namespace vram {
 
 /// Runs a function once, before the `nth` call of the simulated device by the calling thread from
-/// now on (1 is the next one; 0 is a broken contract). No lock of the simulated device is held, so
-/// the function can make calls that another thread could make at that time. Calls made by the
-/// function are not counted.
+/// now on (1 is the next). The function may make any calls; these are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);
@@ -31,15 +29,15 @@ public:
         expects(nth != 0, "sim_interrupt: the next call has the number 1, so 0 is never reached");
         self() = {nth, std::move(what)};
     }
-    /// Cancels the function that the calling thread passed to `before` last, if it has not begun.
-    /// Returns true if it has begun, or if there is none.
+    /// Cancels the function passed to `before`. Returns true if the function has already begun, or
+    /// if there was none.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};
         return happened;
     }
-    /// Called at each call of the simulated device. Runs the function that the calling thread
-    /// passed to `before` with `nth`, if this is the `nth` call of the thread since then.
+    /// Called at each call of the simulated device. Runs the function passed to `before` at the
+    /// `nth` call.
     static void count() {
         sim_interrupt& mine = self();
         if (mine.calls_ == 0 || --mine.calls_ != 0) { return; }

@@ -22,9 +22,8 @@
 
 namespace vram {
 
-/// The declaration of a simulated kernel: the memory that it reads, writes and updates atomically
-/// (`atomicAdd`), and its duration in simulated time. Atomic updates by two kernels need no order,
-/// an atomic update and a read or write do. `name` must live as long as the program.
+/// The declaration of a simulated kernel: the memory that the kernel accesses, and its duration in
+/// simulated time. `name` must live as long as the program.
 struct sim_kernel {
     char const*            name     = "kernel";
     std::vector<sim_range> reads    = {};
@@ -80,13 +79,10 @@ template <class Type>
 
 } // namespace detail
 
-/// Returns the host address of the contents of the device address `p`. A kernel body, or a test
-/// that reads device memory, dereferences the result; the device address itself faults on the host
-/// unless `sim_options::dereferenceable` is set. For host memory, the result is `p`. Throws
-/// `sim_error{unbacked}` if the node keeps no contents.
+/// Returns the host address of the contents of the device address `p`. In a kernel or host
+/// function, the memory must be declared.
 ///
-/// In the body of a kernel or a host function, the object at `p`, or the whole span, must be part
-/// of the memory that it declares; otherwise the checker reports it (`sim_checks::declarations`).
+/// Failure   Throws `sim_error{unbacked}` if the node keeps no contents.
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
     return detail::sim_view_of(p, detail::sim_bytes_of<Type>);
@@ -96,16 +92,14 @@ template <class Type, std::size_t Extent>
     return std::span<Type, Extent>{detail::sim_view_of(s.data(), s.size_bytes()), s.size()};
 }
 
-/// Queues a kernel on `stream`. `body()` runs when the kernel ends in simulated time, on the host
-/// thread that happens to advance this time. It accesses device memory through `sim_view`, and must
-/// not call the simulated device (`sim_error{not_permitted}`), except for `sim_touch`.
+/// Queues a kernel on `stream`. `body()` runs when the kernel ends in simulated time, and accesses
+/// device memory through `sim_view`.
 ///
 ///     sim_launch(stream, {.name = "add", .reads = {all}, .writes = {all}, .duration = 10us}, [=] {
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
 ///     });
 ///
-/// Failure   The call throws `sim_error`. An exception of `body` is thrown by the next call that
-///           waits for the device.
+/// Failure   Throws `sim_error`; a later wait throws an exception of `body`.
 /// Streams   The kernel runs in stream order. This call checks its declared accesses.
 template <class Body>
 void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
@@ -132,8 +126,8 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
     sim_launch(stream, kernel, std::function<void()>{}, where);
 }
 
-/// A group of ranks that run collectives together, as an NCCL communicator is. The n-th collectives
-/// of all ranks are parts of one operation. Copies stand for the same group.
+/// A group of ranks that run collectives together, as an NCCL communicator. Copies stand for the
+/// same group.
 class sim_communicator {
 public:
     /// Creates a communicator with the ranks 0 to `ranks - 1`.
@@ -151,21 +145,17 @@ private:
     std::shared_ptr<detail::sim_meetings> state_;
 };
 
-/// Queues the part of `rank` of a collective on `stream`. It occupies the device as a kernel does,
-/// from the moment when the stream reaches it, until the parts of all ranks have been reached and
-/// have run. The work before each part happens before the work after every part. `work` declares
-/// the memory that this part accesses on its own device.
+/// Queues the part of `rank` of a collective on `stream`. All parts end together; the work before
+/// each part happens before the work after every part.
 ///
 ///     sim_communicator const all{2};
 ///     sim_collective(left, all, 0, {.name = "all_reduce", .writes = {{x, n}}});
 ///     sim_collective(right, all, 1, {.name = "all_reduce", .writes = {{y, n}}});
 ///
-/// Ranks that queue collectives of one communicator in different orders, or of two communicators so
-/// that they wait for each other, are a `deadlock` report. The simulation then continues.
+/// Different orders on two ranks are reported as a deadlock.
 ///
-/// Failure   Throws `std::bad_alloc` or `sim_error`, with `invalid_value` if there is no such rank.
-///           The rank has then queued nothing, so the same call may be made again.
-/// Streams   The part runs in stream order. It cannot be captured: `sim_error{not_permitted}`.
+/// Failure   Throws `std::bad_alloc` or `sim_error`, and has then queued nothing.
+/// Streams   The part runs in stream order, and cannot be captured.
 inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
                            std::size_t rank, sim_kernel const& work,
                            std::source_location where = std::source_location::current()) {
@@ -197,17 +187,12 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
 }
 
 /// Runs `body()` on the host in the order of `stream`, as cudaLaunchHostFunc does, with the
-/// accesses to host memory that `work` declares. They are checked as those of a kernel are, also in
-/// pageable memory; `sim_touch` and `sim_view` in the function compare an access with the
-/// declaration. Other calls of the simulated device throw `sim_error{not_permitted}` there. The
-/// function may lock and notify a `sim_gate` (mutex and condition variable). The earlier work of
-/// the stream then happens before the work of a thread that acquires the gate afterwards.
+/// accesses that `work` declares.
 ///
 ///     sim_call_host(stream, sim_host_work{.name = "sum", .reads = {{pinned, n}}}, [=] { ... });
 ///
-/// Failure   The call throws `sim_error`. An exception of `body` is thrown by the next call that
-///           waits for the device.
-/// Streams   The function runs in stream order.
+/// Failure   Throws `sim_error`; a later wait throws an exception of `body`.
+/// Streams   The function runs in stream order, and may lock and notify a `sim_gate`.
 template <class Body>
 void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& body,
                    std::source_location where = std::source_location::current()) {
@@ -225,8 +210,8 @@ void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& bod
                                         .where         = where});
     call.throw_report();
 }
-/// Runs `function(argument)` on the host in the order of `stream`. The function declares no
-/// accesses, so they are not checked, and it takes no simulated time.
+/// Runs `function(argument)` on the host in the order of `stream`, without declared accesses and in
+/// no simulated time.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_call_host(stream, sim_host_work{}, [=] { function(argument); }, where);

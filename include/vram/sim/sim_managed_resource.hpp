@@ -9,11 +9,9 @@
 
 namespace vram {
 
-/// Allocates managed memory. It does not reduce the free memory of a device: pages that do not fit
-/// remain on the host.
+/// Allocates managed memory, which does not reduce the free memory of a device.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or
-///           `sim_error{device_lost}`.
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or `sim_error`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks).

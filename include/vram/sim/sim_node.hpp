@@ -22,8 +22,7 @@
 namespace vram {
 
 /// A simulated machine: its devices, links, memory, simulated time and checks. The current node,
-/// for all threads, is the newest `sim_node` that still exists. If a program constructs none, a
-/// node with default options is created at first use.
+/// for all threads, is the newest `sim_node` that still exists.
 ///
 ///     sim_node node{{.devices = 2, .capacity = 1_GiB}};
 ///     sim_resource memory;                         // of device 0 of that node
@@ -32,9 +31,8 @@ namespace vram {
 /// Streams, events, resources and memory of a node must be destroyed before the node.
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the address ranges cannot be reserved.
-/// Threads   Any thread may call the members. The caller must not construct or destroy a node while
-///           another thread uses the current node.
-/// Cost      The constructor makes a few mmap calls. Writing contents commits memory.
+/// Threads   Any thread may call, but not while a node is constructed or destroyed.
+/// Cost      A few mmap calls. Writing contents commits memory.
 class sim_node {
 public:
     explicit sim_node(sim_options options = {}) : machine_{std::move(options)} {
@@ -70,8 +68,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. Unless `sim_host_order::checked` is set,
-    /// all threads that are no `sim_thread` and started none share one time.
+    /// Returns the simulated time of the calling thread. Threads that are no `sim_thread` share
+    /// one, unless `sim_host_order::checked` is set.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -85,16 +83,14 @@ public:
         call.host->clock += duration;
     }
 
-    /// Returns the mistakes reported so far that `take_reports` has not removed, oldest first.
-    /// Mistakes of one kind at one pair of source lines are one report (see
-    /// `sim_options::merge_reports`).
+    /// Returns the mistakes reported so far, oldest first. Repeated mistakes at the same lines are
+    /// one report (see `sim_options::merge_reports`).
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();
     }
-    /// Returns the mistakes reported so far and removes them from the `sim_node`. If reports are
-    /// printed, prints the number of times of each mistake that has occurred again since it was
-    /// printed.
+    /// Returns the mistakes reported so far and removes them. If reports are printed, prints how
+    /// often printed ones occurred again.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
@@ -159,8 +155,8 @@ public:
         return machine_.schedule.trace();
     }
 
-    /// Runs all queued work and reports leaks. A second call does nothing, and the destructor also
-    /// calls it. Afterwards the calling thread has no simulated time of its own.
+    /// Runs all queued work and reports leaks; a second call does nothing. Afterwards the calling
+    /// thread has no simulated time.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
@@ -190,8 +186,7 @@ public:
 
 private:
     void report_leaks() {
-        // Leaks of memory that a part of vram allocated for itself, such as the chunks of a pool:
-        // one report for each line of vram. The user's blocks are reported one by one.
+        // Leaks of memory that vram allocated for itself are one report for each line of vram.
         std::vector<sim_report> own;
         auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
                              char const* users) {
@@ -242,8 +237,8 @@ private:
     bool                finished_ = false;
 };
 
-/// Expects a mistake until the end of the scope: the current `sim_node` does not store, print or
-/// throw reports of this kind, or with this key. If there was none, the destructor reports that
+/// Expects a mistake until the end of the scope: reports of this kind, or with this key, are not
+/// stored, printed or thrown. The destructor reports if there was none
 /// (`sim_mistake::not_reported`).
 ///
 ///     {

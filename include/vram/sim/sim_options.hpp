@@ -52,8 +52,8 @@ enum class sim_on_report : unsigned char {
 
 /// The order in which the threads in simulated time (`sim_thread`) run.
 enum class sim_order : unsigned char {
-    /// Of the threads that can run, the one with the earliest simulated time runs; if two are
-    /// equal, the one with the lower number. Times are exact, and runs are repeatable.
+    /// Of the threads that can run, the one with the earliest simulated time runs. Times are exact,
+    /// and runs are repeatable.
     by_time,
     /// Of the threads that can run, a random one runs (by `sim_options::seed`). Runs are
     /// repeatable.
@@ -71,13 +71,11 @@ enum class sim_host_order : unsigned char {
     /// Between two threads that are no `sim_thread`: as with `ordered`. If one of them is a
     /// `sim_thread`: as with `checked`.
     by_kind,
-    /// Each call is ordered after everything that the other threads have called before it. No
-    /// correct program is reported, and no missing order between threads is found.
+    /// Each call is ordered after all earlier calls of other threads. No missing order between
+    /// threads is found.
     ordered,
-    /// Only the order that the program requested from the simulation counts: by events and waits
-    /// for streams, creation and join of a `sim_thread`, `sim_gate` or `sim_platform::lock`. Any
-    /// other order, for example by a `std::mutex`, must be declared with `sim_happens_before` and
-    /// `sim_happens_after`.
+    /// Only order by events, streams, `sim_thread`, `sim_gate` and `sim_platform::lock` counts.
+    /// Declare other order with `sim_happens_before` and `sim_happens_after`.
     checked,
 };
 
@@ -106,8 +104,8 @@ public:
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
-    /// `points` must be in ascending order of bytes. Below the first point, its cost applies. Above
-    /// the last point, the slope between the last two continues.
+    /// `points` must be in ascending order of bytes. Above the last point, the slope between the
+    /// last two continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
@@ -186,11 +184,11 @@ struct sim_costs {
     /// Time from the notification of a `sim_thread` that sleeps at a `sim_gate` (a condition
     /// variable) until it holds the gate.
     sim_time thread_wake{};
-    /// Time of a copy from pageable memory to a device, to which `sim_options::copy_latency` is
-    /// added. If it is not empty, it replaces `sim_options::pageable_bandwidth`.
+    /// Time of a copy from pageable memory to a device, without `copy_latency`. If not empty,
+    /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_device = {};
-    /// Time of a copy from a device to pageable memory, to which `sim_options::copy_latency` is
-    /// added. If it is not empty, it replaces `sim_options::pageable_bandwidth`.
+    /// Time of a copy from a device to pageable memory, without `copy_latency`. If not empty,
+    /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_host = {};
 };
 
@@ -216,8 +214,8 @@ struct sim_options {
     std::size_t device_bandwidth   = 1000_GB;
     /// Speed of fills of device memory, in bytes per second; 0 means `device_bandwidth`.
     std::size_t fill_bandwidth = 0;
-    /// Speed at which one host thread copies memory, in bytes per second, for copies that are
-    /// declared with `sim_host_copies`. With 0 they take no simulated time.
+    /// Speed of copies by a host thread that are declared with `sim_host_copies`, in bytes per
+    /// second. 0: they take no time.
     std::size_t host_copy_bandwidth = 0;
     /// Speed at which one host thread copies from pinned memory, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
@@ -225,8 +223,8 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// True if devices access pageable memory through the page tables of the host: kernels may use
-    /// it, and an asynchronous copy from or to it is complete only after a wait.
+    /// True if devices access pageable memory through the host's page tables. An asynchronous copy
+    /// of such memory is complete only after a wait.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
     sim_time kernel_latency{0}; ///< time added to the duration of each kernel
@@ -234,8 +232,8 @@ struct sim_options {
     sim_time write_value_latency{0};
     /// Time from the end of a call until the work that it queued can start.
     sim_time start_latency{0};
-    /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
-    /// Otherwise a copy between devices without a link is refused.
+    /// The links between devices; copies between other devices are refused. If empty, every pair
+    /// has a link with defaults.
     std::vector<sim_link> links = {};
     /// If true, kernels may access the memory of all devices. Otherwise, as in CUDA, only if
     /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
@@ -243,16 +241,15 @@ struct sim_options {
 
     int compute_slots = 1; ///< number of kernels that a device runs at the same time
     /// Number of host-to-device copy engines of a device. Copies that run at the same time share
-    /// the link: each of two has half of `host_bandwidth`.
+    /// `host_bandwidth`.
     int to_device_slots = 1;
     int to_host_slots   = 1;
     int peer_slots      = 1;
     /// Number of devices that share one link of `host_bandwidth` to the host, for each direction:
     /// devices 0 to `devices_per_root - 1`, and so on.
     int devices_per_root = 1;
-    /// If true, kernels that run at the same time share the speed of the device with each other and
-    /// with copies within the device: each of two takes twice its duration. If false, only copies
-    /// within the device share `device_bandwidth`.
+    /// If true, kernels that run at the same time share the speed of the device, also with copies
+    /// within the device.
     bool kernels_share = false;
 
     /// Simulated time that each call costs the calling thread.
@@ -266,7 +263,7 @@ struct sim_options {
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
     /// If true, mistakes of one kind at one pair of source lines are one report with a count,
-    /// except leaks of the program's own blocks.
+    /// except leaks.
     bool merge_reports = true;
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;
@@ -279,20 +276,20 @@ struct sim_options {
     /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
     unsigned preemptions = 2;
 
-    /// Returns the description of one H200 on PCIe Gen5, with bandwidths, latencies and costs of
-    /// calls that were measured on one machine (docs/simulator.md). Change members as needed:
+    /// Returns the description of one H200 on PCIe Gen5, with numbers measured on one machine
+    /// (docs/simulator.md).
     ///
     ///     sim_options o = sim_options::h200();
     ///     o.backed      = false; // memory without contents
     ///     sim_node node{o};
     [[nodiscard]] static sim_options h200();
-    /// Returns the description of one H100 (80 GB, SXM): the numbers of the H200 except for the
-    /// capacity and the memory bandwidth. The others were not measured on an H100.
+    /// Returns the description of one H100 (80 GB, SXM): as `h200()`, with another capacity and
+    /// memory bandwidth.
     [[nodiscard]] static sim_options h100();
 };
 
-/// The threads that invalidate a capture if they make an unsafe call, such as cudaMalloc: all
-/// threads, only the one that began the capture, or none.
+/// The threads whose unsafe calls, such as cudaMalloc, invalidate a capture: all, only the one that
+/// began the capture, or none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
 // The page docs/simulator.md lists the source of each number.

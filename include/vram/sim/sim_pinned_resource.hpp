@@ -11,11 +11,10 @@ namespace vram {
 
 /// Allocates pinned host memory, which devices can access. Copies from and to it do not block.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or
-///           `sim_error{device_lost}`.
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or `sim_error`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
-/// Cost      O(log blocks). Physical memory is committed as contents are written.
+/// Cost      O(log blocks).
 class sim_pinned_resource
     : public detail::sim_resource_base<detail::sim_kind::pinned, sim_call_kind::allocate_host,
                                        property_set<device_accessible, host_accessible>> {

@@ -42,8 +42,7 @@ class sim_resource;
 class sim_pinned_resource;
 
 /// The streams, events, copies, threads and locks of the current `sim_node` (simulated machine), as
-/// the functions of a platform. Each function also takes the source location of its call, for
-/// reports.
+/// the functions of a platform.
 ///
 /// Failure   Functions throw `sim_error`.
 /// Threads   Any thread may call them.
@@ -97,9 +96,8 @@ struct sim_platform {
     [[nodiscard]] static device        device_of(stream s) { return s.device(); }
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
     [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
-    /// Returns a number that identifies the capture of the stream `s`: streams of one capture have
-    /// equal numbers, two captures in progress have different ones. Returns 0 if `s` is not being
-    /// captured.
+    /// Returns a number that identifies the capture of the stream `s` while it is in progress, or 0
+    /// without a capture.
     [[nodiscard]] static std::uint64_t capture_of(stream s) {
         sim_interrupt::count();
         detail::sim_stream_state& state = s.state();
@@ -120,8 +118,8 @@ struct sim_platform {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
-    /// The call of a part of vram in which the calling thread is; null if it is in none. Reports
-    /// name the line of the program that made this call.
+    /// The call of a part of vram in which the calling thread is, or null. Reports name the line
+    /// that made this call.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -143,20 +141,17 @@ struct sim_platform {
     /// Adds a free that a resource refused to the reports of the current `sim_node`.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
-    /// Passes an event of a resource to the checker, which then knows the blocks in the chunks of
-    /// the resource. Does not stop a `sim_thread`, and takes no simulated time.
+    /// Passes an event of a resource to the checker. Takes no simulated time.
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);
     }
-    /// Until `end_resource_call`, the calling thread's records, waits and queries count as those of
-    /// a resource: they order the resource's frees and allocations, but no accesses of the program.
-    /// Calls may be nested.
+    /// Until `end_resource_call`, records, waits and queries of the calling thread order only a
+    /// resource's frees and allocations.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
     /// Ends the call of a resource that the last `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
-    /// Until `end_program_call`, the calling thread's records, waits and queries count as those of
-    /// the program, even within a call of a resource. Returns the depth of the nested calls of
-    /// resources.
+    /// Until `end_program_call`, the calling thread's records and waits count as those of the
+    /// program. Returns the depth of calls of resources.
     [[nodiscard]] static unsigned begin_program_call() noexcept {
         return std::exchange(detail::resource_depth, 0);
     }
@@ -182,8 +177,8 @@ struct sim_platform {
         sim_call_host(s, function, argument, w);
     }
 
-    /// Queues a write of `value` to the word at `where` on the stream `s` and returns true. Returns
-    /// false, and queues nothing, if the word is in pageable memory.
+    /// Queues a write of `value` to the word at `where`. Returns false, and queues nothing, for
+    /// pageable memory.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }

@@ -12,9 +12,8 @@
 
 namespace vram {
 
-/// The kind of an access. Two accesses to one byte must be ordered if one of them is a write, or if
-/// one is a read and the other is atomic. Atomic accesses (`atomicAdd`) need no order among
-/// themselves.
+/// The kind of an access. Two accesses to one byte must be ordered unless both are reads or both
+/// are atomic.
 enum class sim_access : unsigned char {
     read,
     write,

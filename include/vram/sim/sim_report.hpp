@@ -76,8 +76,7 @@ enum class sim_mistake : unsigned char {
     return "unknown";
 }
 
-/// The part of a program that queued an operation: the program itself, or a part of vram. A
-/// *handle* is a `buffer`, an `array` or another container.
+/// The part of a program that queued an operation: the program itself, or a part of vram.
 enum class sim_part : unsigned char {
     program,  ///< the program itself
     handle,   ///< a container of memory, such as `buffer`
@@ -86,9 +85,8 @@ enum class sim_part : unsigned char {
     staging   ///< a `staging`, which copies pageable memory or files to or from the device
 };
 
-/// One of the operations of a report: the stream or host thread that accessed memory, the
-/// operation's name, its simulated time, and the source location of the call. `name` must live as
-/// long as the program.
+/// One of the operations of a report, with its stream or host thread. `name` must live as long as
+/// the program.
 struct sim_event_of {
     enum class kind : unsigned char {
         none,
@@ -130,8 +128,7 @@ struct sim_event_of {
         return "`" + (name + of) + "` #" + std::to_string(number);
     }
     /// Returns the operation as reports name it, for example "`add` #12 on stream 3 of device 0".
-    /// `by` names the stream or host thread, for example "the default stream". If it is empty, the
-    /// text contains the number.
+    /// `by` names the stream or thread.
     [[nodiscard]] std::string title(std::string_view by = {}) const {
         std::string const of{by};
         if (host) {
@@ -166,10 +163,8 @@ struct sim_block_of {
     [[nodiscard]] std::string text(std::uintptr_t accessed) const;
 };
 
-/// One detected mistake, with the two operations that conflict. If there is only one, `first` is
-/// empty. For a leak, `first` is the allocation, and `second` is empty. Of the mistakes of one kind
-/// at one pair of source lines, a `sim_node` normally keeps the first report and counts the others
-/// (`count`, see `sim_options::merge_reports`).
+/// One detected mistake, with the two operations that conflict. For a leak, `first` is the
+/// allocation, and `second` is empty. Repeated mistakes at the same lines are counted (`count`).
 ///
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
@@ -193,10 +188,8 @@ struct sim_report {
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
 
-    /// Returns the same text for each occurrence of this mistake at these lines, in each run: the
-    /// name of the kind and the lines, with the names of the files without folders, for example
-    /// "race: app.cpp:12, app.cpp:34". The lines of a race are sorted; otherwise the line of
-    /// `second` comes first. Unknown lines are left out.
+    /// Returns a text that is equal for all occurrences of this mistake at these lines, such as
+    /// "race: app.cpp:12, app.cpp:34".
     [[nodiscard]] std::string key() const;
 };
 
@@ -219,8 +212,8 @@ struct sim_unchecked {
     [[nodiscard]] std::string text() const;
 };
 
-/// A function that is called for each mistake of a node that prints its reports. It must not call
-/// the simulated device. A test framework uses it to make the running test fail.
+/// A function that is called for each mistake of a node that prints its reports. Must not call the
+/// simulated device.
 using sim_report_sink = void (*)(sim_report const&);
 
 namespace detail {
@@ -233,8 +226,8 @@ inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
     return detail::sim_sink.exchange(sink);
 }
 
-/// The exception with a report, if `sim_options::on_report` is `throw_it`. The call that made the
-/// mistake throws it; if that call cannot throw, a later one does.
+/// The exception with a report, if `sim_options::on_report` is `throw_it`. Thrown by the call that
+/// made the mistake, or a later one.
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}

@@ -9,15 +9,15 @@
 
 namespace vram {
 
-/// Allocates device memory. The host must not dereference its addresses; `sim_view` returns an
-/// address that the host may use.
+/// Allocates device memory. The host must not dereference its addresses, but may use those that
+/// `sim_view` returns.
 ///
 ///     pool<stream_ordered<sim_resource>> memory;
 ///
-/// Failure   Throws `out_of_memory` at the capacity of the device, or `sim_error{device_lost}`.
+/// Failure   Throws `out_of_memory` at the capacity of the device, or `sim_error`.
 /// Threads   Any thread may use the resource.
-/// Streams   Not stream-ordered. A free waits for all work of the device, but the caller must also
-///           wait for the work that used the memory; otherwise the free is reported.
+/// Streams   Not stream-ordered. The caller must wait for work that uses the memory before the
+///           free.
 /// Cost      O(log blocks).
 class sim_resource
     : public detail::sim_resource_base<detail::sim_kind::device, sim_call_kind::allocate,

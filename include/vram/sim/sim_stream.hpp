@@ -17,8 +17,7 @@
 namespace vram {
 
 namespace detail {
-/// Sets the name of a stream or host thread in reports. Without host memory for it, does nothing.
-/// The caller holds the machine's lock.
+/// Sets the name of a stream or host thread in reports. The caller holds the machine's lock.
 inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
                        std::string_view name) noexcept {
     try {
@@ -38,15 +37,12 @@ struct sim_stream_options {
     std::string_view name = {};
 };
 
-/// Owns a stream of the simulated device. Work that is queued when the owner is destroyed still
-/// runs. Resources (such as pools) that used the stream are notified of the destruction, and may
-/// keep the stream's handle valid until they have recorded an event after its work. With
-/// `sim_stream_options::raw` they are not notified, and a new stream may get the handle
-/// immediately.
+/// Owns a stream of the simulated device. Queued work still runs after the destruction. Resources
+/// that used the stream may keep its handle valid until they have recorded an event, except with
+/// `sim_stream_options::raw`.
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.
-/// Cost      A new stream reuses the state of a destroyed one. It allocates only if there is none.
 class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},
@@ -93,18 +89,14 @@ private:
     detail::sim_stream_state* state_ = nullptr;
 };
 
-/// Sets the name of a stream, of the calling thread, or of memory in reports: `stream "copies"`
-/// instead of `stream 5`, and the name of the memory at an address. The name of a stream also
-/// applies to its earlier operations. The name of memory applies until the memory is allocated
-/// again.
+/// Sets the name of a stream, of the calling thread, or of memory in reports.
 ///
 ///     sim_name(stream, "copies");
 ///     sim_name({weights, n}, "weights");
 ///     sim_name("producer"); // the calling thread
 ///
 /// Threads   Any thread may call it.
-/// Cost      One lookup. The text is copied. The node keeps the newest 4096 names of streams and
-///           threads.
+/// Cost      The node keeps the newest 4096 names of streams and threads.
 inline void sim_name(sim_stream_view stream, std::string_view name) {
     detail::sim_stream_state& s = stream.state();
     std::unique_lock const    held{s.machine->mutex};

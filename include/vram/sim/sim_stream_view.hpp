@@ -18,12 +18,10 @@ namespace vram {
 // Defined in sim/sim_platform.hpp.
 struct sim_platform;
 
-/// A reference to a stream, the size of one pointer. A default-constructed view means the default
-/// stream of the calling thread's current device at the time of each use. A view of a destroyed
-/// stream may refer to a new stream, as a `cudaStream_t` may; ids of streams are never reused.
+/// A reference to a stream. A default-constructed view means the default stream of the calling
+/// thread's current device at the time of each use.
 ///
-/// Failure   Members throw `sim_error`. A query of a captured stream, or a wait for it, throws too;
-///           its capture continues.
+/// Failure   Members throw `sim_error`; a query of a captured stream, or a wait for it, throws too.
 /// Threads   Any thread may use it.
 class sim_stream_view {
 public:
@@ -61,7 +59,7 @@ public:
     }
 
     /// Returns the id of the stream, which no other stream has. Throws `sim_error{invalid_handle}`
-    /// if the stream was destroyed and there is no `sim_stream_hold` of it.
+    /// if the handle is not valid.
     [[nodiscard]] std::uint64_t
     id(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state const& s  = state();
@@ -81,8 +79,8 @@ public:
         return s.capture != nullptr;
     }
 
-    /// Returns true if all work of the stream is complete at the simulated time of the calling
-    /// thread; for the legacy default stream, also that of the blocking streams of its device.
+    /// Returns true if all work of the stream is complete; for the legacy default stream, also that
+    /// of blocking streams.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};
@@ -91,8 +89,8 @@ public:
         call.admit();
         return detail::sim_wait{call}.done(s);
     }
-    /// Blocks the calling thread in simulated time until all work of the stream is complete; for
-    /// the legacy default stream, also that of the blocking streams of its device.
+    /// Blocks until all work of the stream is complete; for the legacy default stream, also that of
+    /// blocking streams.
     void synchronize(std::source_location where = std::source_location::current()) const {
         detail::sim_stream_state&       s = state();
         detail::sim_capture_guard const relaxed{*s.machine};

@@ -18,7 +18,7 @@
 namespace vram {
 
 /// True if threads in simulated time (`sim_thread`) run one at a time. Under ThreadSanitizer they
-/// run concurrently, so that it sees real interleavings; simulated times are not exact then.
+/// run concurrently.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -31,11 +31,9 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A host thread in simulated time. Its time starts at that of the thread that constructs it, which
-/// also is in simulated time until its last `sim_thread` is joined. Such threads run one at a time
-/// (unless `sim_order::freely` is set), and may wait for each other only through `sim_gate`,
-/// `sim_platform::lock` and `join`. Any other blocking wait stops all of them. The destructor
-/// joins.
+/// A host thread in simulated time. Such threads run one at a time, and may wait for each other
+/// only through `sim_gate`, `sim_platform::lock` and `join`; any other blocking wait stops all of
+/// them. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -43,14 +41,13 @@ inline constexpr bool sim_ordered_threads = true;
 ///         g.notify();
 ///     }};
 ///
-/// Failure   The constructor throws if no thread can be started. An exception of the callable,
-///           except `sim_error{deadlock}`, becomes a report (`thread_failed`) of the node.
+/// Failure   An exception of the callable becomes a report (`thread_failed`) of the node.
 class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread. Its current device is `device`, and its tag (`current_tag`,
-    /// the purpose of its allocations) is that of the calling thread.
+    /// Starts `body()` on a new thread, with the current device `device`, and the tag of the
+    /// calling thread (`current_tag`).
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }
@@ -220,8 +217,8 @@ private:
         }
     }
 
-    /// Ends the simulated time of the calling thread, if it had one only because of the
-    /// `sim_thread`s that it started, and all of them are joined.
+    /// Ends the simulated time of the calling thread if all `sim_thread`s that it started are
+    /// joined.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }

@@ -14,18 +14,14 @@
 namespace vram {
 
 /// Declares that the calling host thread reads or writes `range` now. The access is reported if it
-/// conflicts with an access by a copy, kernel or other thread that is not ordered before it, if the
-/// memory is device memory, or if it was freed.
+/// conflicts with another one, or if the memory is device memory or was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
 ///
-/// In the body of a kernel or a host function, the call only compares the access with the
-/// declaration of that operation, and reports it if it is not declared. Declared accesses are
-/// checked when the operation is queued.
+/// In a kernel or host function, compares the access with the declaration of that operation.
 ///
 /// Threads   Any thread may call it.
-/// Cost      The cost of one declared range of an operation.
 inline void sim_touch(sim_range range, sim_access access,
                       std::source_location where = std::source_location::current()) {
     detail::sim_machine& m = sim_node::current().machine();
@@ -36,17 +32,14 @@ inline void sim_touch(sim_range range, sim_access access,
     call.throw_report();
 }
 
-/// Adds `duration` of work on the host to the simulated time of the calling thread. Other threads
-/// in simulated time (`sim_thread`) with an earlier time run first.
+/// Adds `duration` of work on the host to the simulated time of the calling thread.
 inline void sim_work(sim_time             duration,
                      std::source_location where = std::source_location::current()) {
     sim_node::current().work(duration, where);
 }
 
-/// Declares that everything the calling thread has done happens before the work of each thread that
-/// later calls `sim_happens_after` with the same token. Needed where `sim_thread`s are ordered by
-/// means that the simulated device does not see: a lock, an atomic variable, a channel of the
-/// program. The token is any address that both sides know, for example that of the lock.
+/// Declares that earlier work of the calling thread happens before later `sim_happens_after` calls
+/// with the same token. Needed for order that the simulated device does not see.
 ///
 ///     sim_happens_before(&ready); // before the store
 ///     ready = true;
@@ -57,10 +50,8 @@ inline void sim_work(sim_time             duration,
 ///     }
 ///
 /// Failure   Throws `sim_error{not_permitted}` inside a kernel or a host function.
-/// Threads   Any thread may call it. Threads that are no `sim_thread` are ordered without it,
-///           unless `sim_host_order::checked` is set.
-/// Streams   None.
-/// Cost      Joins a vector clock. The node stores one vector clock for each token.
+/// Threads   Any thread may call it.
+/// Cost      The node stores one vector clock for each token.
 inline void sim_happens_before(void const*          token,
                                std::source_location where = std::source_location::current()) {
     detail::sim_machine& m = sim_node::current().machine();

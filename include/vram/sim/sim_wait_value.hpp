@@ -47,13 +47,12 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// Called when the calling thread has read the word at `where`: the work before the write of its
-/// present value happens before the thread's next step. Does nothing in a function that a stream
-/// executes. A thread that holds a `sim_gate` may call it, because it is no call of the device:
-/// such a call might run a host function that waits for the gate.
+/// Called when the calling thread has read the word at `where`: orders the thread after the write.
+/// A `sim_gate` may be held.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
+        // Not a call of the device, which might run a host function that waits for the gate.
         sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
         m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
@@ -67,15 +66,13 @@ inline void word_seen(std::uint32_t const* where) noexcept {
 } // namespace detail
 
 /// Writes `value` to the word at `where` in the order of `stream`, as cuStreamWriteValue32 does.
-/// The earlier work of the stream happens before the work of each stream or thread that sees the
-/// value: by `sim_wait_value`, or by `sim_read_value`.
+/// Earlier work happens before work that sees the value.
 ///
 ///     sim_write_value(producer, flag, 1);
 ///     sim_wait_value(consumer, flag, 1); // may also be called before
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The write is work of the stream. It is an atomic access.
-/// Cost      One operation. The node keeps one vector clock for each write that is not executed.
 inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::uint32_t value,
                             std::source_location from = std::source_location::current()) {
     detail::expect_enqueued(
@@ -91,11 +88,7 @@ enum class sim_value_is : unsigned char {
 };
 
 /// Makes the later work of `stream` wait until the word at `where` has the value, as
-/// cuStreamWaitValue32 does. The host does not wait. If several writes may end the wait, the later
-/// work is ordered after the work before all of them. If no write of such a value follows, the
-/// streams never continue: the wait of a thread, or the end of the node, reports a deadlock, and
-/// the simulation then lets the streams continue. (If the process has several threads, one that is
-/// no `sim_thread` reports it after ten seconds without progress.)
+/// cuStreamWaitValue32 does. Without such a write, a deadlock is reported.
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.
@@ -107,10 +100,8 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the word at `where` at the simulated time of the calling thread. If a stream wrote this
-/// value, the work before the write happens before the thread's next step. Each call costs the
-/// simulated times `query_cost` and `costs.query` of `sim_options`, so that a loop which polls the
-/// word reaches the time of the next write.
+/// Returns the word at `where` at the simulated time of the calling thread. Work before the
+/// stream's write happens before the thread's next step.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///
@@ -127,8 +118,7 @@ sim_read_value(std::uint32_t const* where,
     return m.value_at(at);
 }
 
-/// Writes `value` to the word at `where` from the calling thread, for streams that wait for it. The
-/// earlier work of the thread happens before the work of the streams and threads that see the
+/// Writes `value` to the word at `where` from the calling thread, for streams that wait for the
 /// value.
 ///
 ///     sim_wait_value(stream, flag, 1); // the work after it starts
