@@ -259,10 +259,11 @@ private:
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Makes room in `last_` (counters that changed last): moves entries to the tree `all_`, at
-    /// least `spare` of them.
+    /// Moves entries of `last_` (counters that changed last) to the tree `all_`, so that at least
+    /// `spare` entries are free.
     void spill() {
-        // A clock that is known to include the tree may lack these entries, so they stay.
+        // A clock that is known to include the tree may lack these entries, so they stay unless
+        // they are too many.
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;

@@ -16,7 +16,7 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then. Older accesses are kept if a wait for later queued work may order only one.
+/// then. An older access is kept if a wait for later queued work may order only one of the two.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
@@ -58,8 +58,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces earlier accesses by the write `step`, except those before a wait for later queued
-    /// work.
+    /// Replaces earlier accesses by the write `step`, except those that a wait for later queued
+    /// work separates from `step`.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {

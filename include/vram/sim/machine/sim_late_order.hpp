@@ -151,8 +151,8 @@ private:
         vector_clock then;
     };
 
-    /// Adds to `clock` the work before the waits in `clock`, repeatedly. Returns true if the result
-    /// may lack work before a removed wait.
+    /// Adds to `clock` the work before the waits in `clock`, repeatedly. Sets `open` if one is
+    /// open. Returns true if the result may be incomplete.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;

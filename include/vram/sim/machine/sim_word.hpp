@@ -97,8 +97,8 @@ struct sim_word {
         write const* by = nullptr;
     };
 
-    /// Returns the order that the wait `use` gets: the work before all writes that may end it. Null
-    /// if neither `seen` nor writes do.
+    /// Returns the order that the wait `use` gets: the work before every write that may end the
+    /// wait. Null if nothing ends the wait.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
         // Of each stream or thread: its last write in `clock`, its first that may end the wait.
