@@ -304,3 +304,33 @@ TEST_CASE("guarded: a refused request empties the quarantine and is tried once m
     memory.deallocate_sync(p, 5000);
     CHECK(errors.count() == 0);
 }
+
+TEST_CASE("guarded: a refusal has the size that the caller requested") {
+    sim_node const node{{.on_report = sim_on_report::collect}};
+    sim_stream     s;
+    guarded        memory{limiting{pool{device_memory()}, 8_KiB}, {.quarantine = 1_MiB}};
+    auto const     asked = [&](auto call) {
+        try {
+            call();
+        } catch (over_limit const& e) { return e.numbers().asked; }
+        return std::size_t{0};
+    };
+    CHECK(asked([&] { (void)memory.allocate(s, 9000); }) == 9000);
+    CHECK(asked([&] { (void)memory.allocate_sync(9000); }) == 9000);
+    memory.deallocate(s, memory.allocate(s, 5000), 5000); // into the quarantine
+    CHECK(asked([&] { (void)memory.allocate(s, 9000); }) == 9000);
+    CHECK(memory.quarantined() == 0);
+}
+
+TEST_CASE("guarded: try_allocate reports a failed fill and returns null") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    guarded                memory{pool{device_memory()}};
+    node.faults().at(sim_call_kind::copy, 1);
+    CHECK(memory.try_allocate(s, 100) == nullptr);
+    CHECK(errors.count(error_kind::platform_error) == 1);
+    CHECK(memory.try_allocate(s, ~std::size_t{0}) == nullptr);
+    CHECK(errors.count() == 1);
+    CHECK(memory.usage().live == 0);
+}

@@ -4,9 +4,12 @@
 /// \file
 /// `guarded` is a layer that fills and fences device memory, and finds writes outside of blocks.
 
+#include <vram/base/align.hpp> // saturating_add, default_alignment
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/null_if_thrown.hpp>
 #include <vram/base/core/smaller_of.hpp>
 #include <vram/base/memory_usage.hpp>
+#include <vram/base/out_of_memory.hpp>
 #include <vram/base/tag.hpp>                // current_tag
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/core/is_ending.hpp>
@@ -39,9 +42,11 @@ namespace vram {
 /// With a quarantine, freed blocks are filled with 0xDD and kept for a time; a byte that was
 /// written after the free is reported. The layer finds no reads outside of a block, and no write
 /// beyond the fence: use compute-sanitizer, or the simulated device, for these. A block that is
-/// freed during a capture is not checked.
+/// freed during a capture is not checked. Put the layer over the pools: below one, a simulated
+/// device reports its fills, because a pool's waits do not order them.
 ///
-/// Failure   As the upstream, or if a fill fails. A wrong free is reported and frees nothing.
+/// Failure   As the upstream, or if a fill fails, which `try_allocate` reports. A wrong free is
+///           reported and frees nothing.
 /// Threads   The rules are those of the upstream.
 /// Streams   Fills and copies are work of the stream of the call; fills in a capture become nodes
 ///           of the graph.
@@ -107,28 +112,30 @@ public:
                                      call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
-        std::size_t const all = total(bytes, alignment);
-        return or_null([&] {
+        std::size_t const all     = total(bytes, alignment);
+        auto const        attempt = [&] {
             void* const got = retried(s, bytes, [&] {
                 return sited{this->upstream_, at}.try_allocate(s, all, alignment);
             });
             return fence(s, got, bytes, alignment, at, [&](void* p) {
                 sited{this->upstream_, at}.deallocate(s, p, all, alignment);
             });
-        });
+        };
+        return detail::null_if_thrown("guarded", bytes, attempt, at);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        std::size_t const all = total(bytes, alignment);
-        return or_null([&] {
+        std::size_t const all     = total(bytes, alignment);
+        auto const        attempt = [&] {
             void* const got = retried(std::nullopt, bytes, [&] {
                 return sited{this->upstream_, at}.try_allocate_sync(all, alignment);
             });
             return fence_sync(got, bytes, alignment, at);
-        });
+        };
+        return detail::null_if_thrown("guarded", bytes, attempt, at);
     }
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
@@ -210,8 +217,7 @@ public:
     [[nodiscard]] bool owns(void const* p) const
         requires owning_resource<Upstream>
     {
-        if (state_->is_live(p)) { return true; }
-        return this->upstream_.owns(p);
+        return state_->is_live(p) || this->upstream_.owns(p);
     }
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Upstream>
@@ -243,8 +249,7 @@ private:
     }
     [[nodiscard]] std::size_t total(std::size_t bytes, std::size_t alignment) const noexcept {
         std::size_t const fences = front(alignment) + state_->checks.fence();
-        if (bytes == 0) { return 0; }
-        return bytes > ~std::size_t{0} - fences ? ~std::size_t{0} : bytes + fences;
+        return bytes == 0 ? 0 : saturating_add(bytes, fences);
     }
     /// Returns the live bytes that the upstream counts for a block: with both fences, rounded up.
     [[nodiscard]] std::size_t live_size(block const& b) const noexcept {
@@ -258,24 +263,23 @@ private:
     /// calls `make` again, unless `s` is being captured.
     template <class Make>
     [[nodiscard]] void* retried(std::optional<stream> s, std::size_t bytes, Make const& make) {
-        auto const emptied = [&] {
-            if (quarantined() == 0 || (s && book::is_capturing(*s))) { return false; }
+        auto emptied = [&, tried = false]() mutable {
+            if (std::exchange(tried, true) || quarantined() == 0) { return false; }
+            if (s && book::is_capturing(*s)) { return false; }
             release(0);
             return true;
         };
-        try {
-            void* const p = make();
-            if (p != nullptr || bytes == 0 || !emptied()) { return p; }
-        } catch (std::bad_alloc const&) {
-            if (!emptied()) { throw; }
+        for (;;) {
+            try {
+                void* const p = make();
+                if (p != nullptr || bytes == 0 || !emptied()) { return p; }
+            } catch (out_of_memory& e) {
+                e.numbers().asked = bytes;
+                if (!emptied()) { throw; }
+            } catch (std::bad_alloc const&) {
+                if (!emptied()) { throw; }
+            }
         }
-        return make();
-    }
-    template <class Make>
-    [[nodiscard]] static void* or_null(Make const& make) noexcept {
-        try {
-            return make();
-        } catch (...) { return nullptr; }
     }
     /// Writes the fences in `all` and returns the block between them. If a step fails, calls
     /// `undo(all)` and throws.
@@ -369,10 +373,7 @@ private:
     /// the process is ending, does nothing.
     void end() noexcept {
         if (state_ == nullptr) { return; }
-        if (detail::is_ending<where>()) {
-            static_cast<void>(state_.release());
-            return;
-        }
+        if (detail::is_ending<where>()) { return static_cast<void>(state_.release()); }
         state_->checks.compare_all();
         release(0);
         state_.reset();
