@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/handle/shared.hpp> // first: the header stands alone
 
+#include "../doubles/forked.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
@@ -137,4 +138,22 @@ TEST_CASE("shared: many threads copy and destroy handles") {
     }
     CHECK(mr.holders() == 1);
     CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("shared: each call of a handle that was moved from is a broken contract") {
+    auto const broken = [](auto call) {
+        return doubles::code_of_child([&] {
+                   set_contract_handler([](contract const&) { ::_exit(7); });
+                   shared<doubles::minimal_resource<>> from{doubles::minimal_resource<>{}};
+                   shared<doubles::minimal_resource<>> to{std::move(from)};
+                   call(from); // NOLINT(bugprone-use-after-move)
+                   return 0;
+               }) == 7;
+    };
+    CHECK(broken([](auto& mr) { (void)mr.allocate_sync(10); }));
+    CHECK(broken([](auto& mr) { mr.deallocate_sync(nullptr, 10); }));
+    CHECK(broken([](auto& mr) { (void)mr.get(); }));
+    CHECK(broken([](auto& mr) { (void)mr->allocate_sync(10); }));
+    CHECK(broken([](auto& mr) { (void)mr.holders(); }));
+    CHECK(!broken([](auto& mr) { (void)mr.holds_resource(); }));
 }

@@ -5,6 +5,7 @@
 /// `shared` is a copyable handle of a resource that must not be copied.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/contract.hpp>               // expects
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/observer.hpp>           // observed_resource
@@ -181,15 +182,15 @@ public:
     }
 
     /// Returns the resource itself, for functions that only its type has.
-    [[nodiscard]] R& get() const noexcept { return block_->value; }
+    [[nodiscard]] R& get() const noexcept { return held().value; }
     /// Accesses members of the resource itself: `handle->member`.
-    [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
+    [[nodiscard]] R* operator->() const noexcept { return &held().value; }
 
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
 
     /// Returns the number of handles of the resource, which other threads may change at any time.
-    [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
+    [[nodiscard]] std::size_t holders() const noexcept { return held().holders(); }
 
     /// Returns true if both handles refer to one resource, or to equal resources.
     friend bool operator==(shared const& a, shared const& b) {
@@ -210,6 +211,11 @@ private:
     using block = detail::counted_value<R>;
 
     friend struct detail::shared_access;
+
+    [[nodiscard]] block& held() const noexcept {
+        expects(block_ != nullptr, "shared: the handle must hold a resource; it was moved from");
+        return *block_;
+    }
 
     block* block_;
 };
