@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/locked.hpp> // first: the header stands alone
 
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
 
 #include <atomic>
@@ -82,4 +84,23 @@ TEST_CASE("locked: it uses the lock of the platform, so a thread that waits insi
     { sim_thread const a{sim_device{}, use}, b{sim_device{}, use}; }
     CHECK(node.now() == 6ms); // one kernel at a time
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("locked: the error sink is called after the unlock, so it may use the layer") {
+    sim_node const   node{{.on_report = sim_on_report::collect}};
+    sim_stream       s;
+    locked           mr{pool<sim_resource>{}};
+    doubles::mishaps errors;
+    errors.also = [&] {
+        mr.deallocate(s, mr.allocate(s, 100), 100);
+        CHECK(mr.usage().live == 256);
+    };
+    void* const p = mr.allocate(s, 200);
+    mr.deallocate(s, p, 300);
+    CHECK(errors.count(error_kind::wrong_size) == 1);
+    mr.deallocate_sync(p, 300);
+    CHECK(errors.count(error_kind::wrong_size) == 2);
+    CHECK(errors.under_a_lock() == 0);
+    errors.also = {};
+    mr.deallocate(s, p, 200);
 }

@@ -73,8 +73,12 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held |= has_errors;
     return true;
 }
+/// Number of objects `postponed_errors` of this thread. While it is not 0, errors stay stored.
+inline constinit thread_local unsigned errors_postponed = 0;
+
 /// Passes the stored errors of the calling thread, which must hold no lock, to the error sink.
 [[gnu::noinline, gnu::cold]] inline void report_stored_errors() noexcept {
+    if (errors_postponed != 0) { return; }
     stored_error* each = first_error;
     locks_held         = 0;
     while (each != nullptr) {
@@ -99,6 +103,21 @@ inline constinit thread_local bool         spare_waits = false;
 [[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
     return --locks_held == has_errors;
 }
+
+/// Returns true if the calling thread holds a lock that counts.
+[[nodiscard]] inline bool holds_lock() noexcept { return (locks_held & ~has_errors) != 0; }
+
+/// While this object exists, errors of its thread are stored as if the thread held a lock. For a
+/// mutex that is held during calls of other resources, which therefore does not count as a lock.
+/// Must be destroyed after the mutex is unlocked.
+class postponed_errors {
+public:
+    postponed_errors() noexcept { ++errors_postponed; }
+    postponed_errors(postponed_errors const&) = delete;
+    ~postponed_errors() {
+        if (--errors_postponed == 0 && locks_held == has_errors) { report_stored_errors(); }
+    }
+};
 } // namespace detail
 
 /// Installs `sink`, which must not be null, as the error sink of the process. Returns the previous
@@ -113,7 +132,8 @@ inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
     // Without memory to store the error, the sink is called under the lock.
-    if (locks_held == 0 || !store_error(e)) { sink.load()(e); }
+    bool const now = locks_held == 0 && errors_postponed == 0;
+    if (now || !store_error(e)) { sink.load()(e); }
 }
 /// Returns true if a device has failed for good and `e` may be a consequence of that failure.
 [[nodiscard]] inline bool follows_failure(error const& e) noexcept {

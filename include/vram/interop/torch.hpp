@@ -7,6 +7,7 @@
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/error.hpp>              // postponed_errors
 #include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/platform.hpp>
 #include <vram/concepts/powers.hpp> // trimmable_resource, forgetting_resource
@@ -245,9 +246,10 @@ private:
     [[nodiscard]] static bool free_now(part& here, late_free const& late) {
         try {
             if (captured(late)) { return free_in_capture(here, late); }
-            std::lock_guard const lock{here.mutex};
-            stream const          joined = here.joined.view();
-            bool                  joins  = join(joined, {late.on, here.where}, false);
+            detail::postponed_errors const reports; // the error sink may call this object
+            std::lock_guard const          lock{here.mutex};
+            stream const                   joined = here.joined.view();
+            bool                           joins  = join(joined, {late.on, here.where}, false);
             for (user const& by : late.others) { joins = joins && join(joined, by, false); }
             if (joins) { here.stack->deallocate(joined, late.p, late.bytes); }
             return joins;

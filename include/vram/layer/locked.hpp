@@ -6,6 +6,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/gate.hpp>          // host_platform's gate
+#include <vram/base/error.hpp>              // postponed_errors
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp>         // fallible_resource, reusing_resource, owning_resource
 #include <vram/concepts/sited.hpp>
@@ -168,10 +169,19 @@ private:
         movable_gate(movable_gate&&) noexcept {}
         movable_gate& operator=(movable_gate&&) noexcept { return *this; }
 
-        [[nodiscard]] auto hold() const { return gate_.hold(); }
+        [[nodiscard]] auto hold() const { return held{{}, gate_.hold()}; }
 
     private:
-        mutable typename base::platform::gate gate_;
+        using gate = typename base::platform::gate;
+
+        /// The locked mutex. Errors are reported after it is unlocked, because the error sink may
+        /// call the layer.
+        struct [[nodiscard]] held {
+            detail::postponed_errors errors;
+            typename gate::guard     guard;
+        };
+
+        mutable gate gate_;
     };
 
     movable_gate lock_;

@@ -4,7 +4,7 @@
 /// \file
 /// `sim_turns` is a deterministic scheduler of host threads in simulated time.
 
-#include <vram/base/error.hpp> // locks_held
+#include <vram/base/error.hpp> // holds_lock
 #include <vram/sim/machine/sim_choices.hpp>
 #include <vram/sim/machine/sim_deadlock.hpp>
 #include <vram/sim/machine/sim_host.hpp>
@@ -133,7 +133,7 @@ public:
     /// thread run here.
     void preemption_point(lock& held, sim_host& self) {
         ++activity_;
-        if (self.now == sim_host::state::away && detail::locks_held == 0) {
+        if (self.now == sim_host::state::away && !detail::holds_lock()) {
             self.started = true;
             come_back(held, self);
         }
@@ -143,7 +143,7 @@ public:
             return;
         }
         // No preemption: another thread might block in real time on this thread's lock.
-        if (detail::locks_held != 0) { return; }
+        if (detail::holds_lock()) { return; }
         sim_host* const next = choose(held, &self);
         if (next != &self) {
             hand_to(*next);
