@@ -179,3 +179,16 @@ TEST_CASE("split_on_oom: a budget smaller than the batch is met, and no byte is 
     CHECK(split.size() == 8_KiB);
     CHECK(memory.used() == 0);
 }
+
+TEST_CASE("split_on_oom: with the largest `least` no piece is split, for any granule") {
+    split_on_oom split{{.granule = 4_KiB, .least = split_on_oom::unlimited}};
+    int          calls = 0;
+    CHECK_THROWS_AS(split(1_MiB,
+                          [&](std::size_t, std::size_t n) {
+                              CHECK(n == 1_MiB);
+                              if (++calls == 3) { throw 3; }
+                              throw out_of_memory{{}};
+                          }),
+                    out_of_memory);
+    CHECK(calls == 1);
+}

@@ -4,6 +4,7 @@
 /// \file
 /// `split_on_oom` runs work in smaller pieces if it runs out of memory.
 
+#include <vram/base/align.hpp>           // saturating_add
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/base/out_of_memory.hpp>
@@ -98,7 +99,7 @@ private:
         return detail::larger_of(least, lower);
     }
     [[nodiscard]] std::size_t granules(std::size_t n) const noexcept {
-        return n + (options_.granule - n % options_.granule) % options_.granule;
+        return saturating_add(n, (options_.granule - n % options_.granule) % options_.granule);
     }
 
     void succeeded(std::size_t piece) noexcept {
