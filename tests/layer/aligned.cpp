@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/aligned.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
 #include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/source/host_resource.hpp>
 
 using namespace vram;
 
@@ -70,4 +73,14 @@ TEST_CASE("aligned: a refusal states the size and the alignment that the caller 
     aligned limited{limiting{doubles::archetype<>{}, 100}, 4_KiB, aligned_size::rounded_up};
     states(limited);
     CHECK_THROWS_AS((void)limited.allocate_sync(200), over_limit); // as it was thrown
+}
+
+TEST_CASE("aligned: an alignment that is not a power of two is a broken contract") {
+    doubles::contracts_throw const here;
+    for (aligned_size const rounding : {aligned_size::as_asked, aligned_size::rounded_up}) {
+        aligned mr{pool<host_resource>{}, 4_KiB, rounding};
+        for (std::size_t const wrong : {0, 3, 5000}) {
+            CHECK_THROWS_AS((void)mr.allocate_sync(10, wrong), doubles::broken_contract);
+        }
+    }
 }

@@ -5,6 +5,8 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/handle/shared.hpp>
+
 using namespace vram;
 using namespace vram::detail;
 
@@ -127,4 +129,14 @@ TEST_CASE("statistics: numbered scopes end in any order, each with its own count
     mr.deallocate_sync(before, 1000);
     CHECK(mr.now() == mr.overall());
     CHECK(mr.overall().bytes == counter{0, 1137, 1137});
+}
+
+TEST_CASE("statistics: the usage has no live bytes if more are freed than were allocated") {
+    shared      base{doubles::minimal_resource<>{}};
+    void* const p = base.allocate_sync(100); // not through the layer
+    statistics  mr{base};
+    mr.deallocate_sync(p, 100);
+    CHECK(mr.overall().bytes.value == -100);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().requested == 0);
 }

@@ -138,7 +138,8 @@ private:
     }
 
     [[nodiscard]] std::size_t at_least(std::size_t alignment) const noexcept {
-        return detail::larger_of(alignment, least_);
+        // An invalid alignment is passed on, so that the upstream reports it.
+        return valid_alignment(alignment) ? detail::larger_of(alignment, least_) : alignment;
     }
     [[nodiscard]] std::size_t size(std::size_t bytes, std::size_t alignment) const noexcept {
         return rounding_ == aligned_size::as_asked ? bytes : align(bytes, at_least(alignment));

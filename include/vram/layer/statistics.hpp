@@ -7,6 +7,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/biased_lock.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/counter.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, measured_resource
@@ -180,8 +181,9 @@ public:
         if constexpr (measured_resource<Upstream>) {
             return base::usage();
         } else {
-            counters const all  = overall();
-            auto const     live = static_cast<std::size_t>(all.bytes.value);
+            counters const all = overall();
+            auto const     live =
+                static_cast<std::size_t>(detail::larger_of<std::ptrdiff_t>(all.bytes.value, 0));
             return {.live        = live,
                     .requested   = live,
                     .peak_live   = static_cast<std::size_t>(all.bytes.peak),
