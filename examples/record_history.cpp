@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
                 static_cast<unsigned long long>(read.overwritten));
     // [/read]
     expects(read == log.record() || read.events.size() == log.events(), "all events");
+    write_record(read, file("run.pickle"), viewer_pickle);
 
     if (argc > 1) {
         // [triggers]

@@ -4,6 +4,7 @@
 #include "recorded.hpp"
 
 #include <vram/history/history_columns.hpp>
+#include <vram/history/rmm_csv.hpp>
 
 #include <doctest/doctest.h>
 
@@ -85,4 +86,15 @@ TEST_CASE("read_history: a file that ends early or is damaged is an error, and n
         } catch (file_error const&) {}
     }
     CHECK(read > 0);
+}
+
+TEST_CASE("write_record: a record that was read is written in another format") {
+    recorded_history::file_name const columns{"record.vram"}, first{"first.csv"}, second{"two.csv"};
+    history                           log;
+    log.observe(memory_event<sim_stream_view>{.kind = memory_event_kind::marked, .name = "step"});
+    log.write(columns.path(), history_columns);
+    log.write(first.path(), rmm_csv);
+    write_record(read_history(columns.path()), second.path(), rmm_csv);
+    CHECK(second.contents() == first.contents());
+    CHECK_THROWS_AS(write_record({}, "/no such folder/x", rmm_csv), file_error);
 }

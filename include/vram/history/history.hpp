@@ -40,6 +40,16 @@ struct history_options {
 ///     history_format const format = small ? history_columns : viewer_pickle;
 using history_format = void (*)(history_record const&, detail::byte_file&);
 
+/// Writes `record` to the file `path` in a format, for example a record of `read_history`. A file
+/// of this name is replaced once the new one is complete. Throws `file_error`, `std::bad_alloc`.
+///
+///     write_record(read_history("run.vram"), "run.pickle", viewer_pickle);
+inline void write_record(history_record const& record, std::string path, history_format format) {
+    detail::byte_file out{std::move(path)};
+    format(record, out);
+    out.close();
+}
+
 /// An observer that keeps the last events of the resources over it: time, kind, address, size,
 /// stream, thread, tag and line. `write` makes a file for a profiler or viewer.
 ///
@@ -105,9 +115,7 @@ public:
     /// Writes the kept events to the file `path` in a format. A file of this name is replaced once
     /// the new one is complete.
     void write(std::string path, history_format format) const {
-        detail::byte_file out{std::move(path)};
-        format(record(), out);
-        out.close();
+        write_record(record(), std::move(path), format);
     }
 
 private:

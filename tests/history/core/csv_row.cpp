@@ -20,3 +20,15 @@ TEST_CASE("csv_row: long texts are shortened from the front") {
     CHECK(row.line().size() < 1300);
     CHECK(row.line().ends_with("end\",4294967295\n"));
 }
+
+TEST_CASE("csv_row: a byte that is not part of valid UTF-8 is written as a question mark") {
+    std::string const umlaut = "\xc3\xa4";
+    csv_row const     row{0, 0, "free", 0, 0, 0, "a\xff" + umlaut + "\xc3,\x80", umlaut, 1};
+    CHECK(row.line() ==
+          "0,00:00:00.000000,free,0x0,0,0,\"a?" + umlaut + "?,?\"," + umlaut + ",1\n");
+    std::string path = "/";
+    while (path.size() < 300) { path += umlaut; } // the last 256 bytes begin within a character
+    CHECK(csv_row{0, 0, "free", 0, 0, 0, "", path, 1}.line().find('?') == std::string::npos);
+    path += '/';
+    CHECK(csv_row{0, 0, "free", 0, 0, 0, "", path, 1}.line().find(",?\xc3") != std::string::npos);
+}

@@ -4,7 +4,7 @@
 /// \file
 /// `csv_row` writes one line of a log with RMM's columns and those of vram.
 
-#include <vram/base/requirements.hpp>
+#include <vram/history/core/utf8_text.hpp> // utf8_length
 
 #include <charconv> // to_chars
 #include <cstddef>
@@ -19,7 +19,8 @@ inline constexpr std::string_view csv_header =
     "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n";
 
 /// The text of one line of a CSV log, in memory of the object. Quotes tags and file names if
-/// necessary, and writes the last 256 bytes of longer ones. Never throws.
+/// necessary, writes '?' for bytes that are no valid UTF-8, and the last 256 bytes of longer ones.
+/// Never throws.
 class csv_row {
 public:
     /// `nanoseconds` is the time since 1970; the log has the time of day in UTC.
@@ -81,16 +82,22 @@ private:
     }
     void text(std::string_view value) noexcept {
         if (value.size() > longest_text) { value = value.substr(value.size() - longest_text); }
-        if (value.find_first_of(",\"\r\n") == value.npos) {
-            for (char const c : value) { put(c); }
-            return;
+        bool const quoted = value.find_first_of(",\"\r\n") != value.npos;
+        if (quoted) { put('"'); }
+        for (std::size_t i = 0; i != value.size();) {
+            char const c = value[i];
+            if (static_cast<unsigned char>(c) < 0x80) {
+                if (c == '"') { put('"'); }
+                put(c == '\n' || c == '\r' ? ' ' : c); // A line break would end the row.
+                ++i;
+                continue;
+            }
+            std::size_t const length = utf8_length(value.substr(i));
+            if (length == 0) { put('?'); }
+            for (std::size_t k = 0; k != length; ++k) { put(value[i + k]); }
+            i += length == 0 ? 1 : length;
         }
-        put('"');
-        for (char const c : value) {
-            if (c == '"') { put('"'); }
-            put(c == '\n' || c == '\r' ? ' ' : c); // A line break would end the row.
-        }
-        put('"');
+        if (quoted) { put('"'); }
     }
 
     std::size_t used_ = 0;
