@@ -68,6 +68,30 @@ TEST_CASE("sim_stream_view: the order of the legacy stream prevents races, excep
     mr.deallocate_sync(p, 64);
 }
 
+TEST_CASE("sim_stream_view: done orders a thread after legacy work that the stream has joined") {
+    sim_node            node{traced()};
+    sim_pinned_resource mr;
+    void* const         p = mr.allocate_sync(64);
+    sim_event           complete;
+    sim_stream const    other;
+    complete.record(other);
+    sim_stream const blocking{sim_device{}, {.blocking = true}};
+    sim_thread       reader{sim_device{}, [&] {
+                          sim_work(10us);
+                          blocking.synchronize();
+                          sim_launch(sim_stream_view{}, {.writes = {{p, 64}}});
+                          sim_work(20us); // meanwhile, `blocking` waits for the legacy stream
+                          CHECK(blocking.done());
+                          sim_touch({p, 64}, sim_access::read);
+                      }};
+    complete.wait(blocking);
+    sim_work(20us);
+    complete.wait(blocking);
+    reader.join();
+    CHECK(node.reports().empty());
+    mr.deallocate_sync(p, 64);
+}
+
 TEST_CASE("sim_stream_view: with per_thread every thread has a default stream of its own") {
     sim_options o    = traced();
     o.default_stream = sim_default_stream::per_thread;

@@ -151,9 +151,10 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // A query of the legacy stream also covers blocking streams, so `knows` of its own work
-        // does not suffice.
-        return answer(pending, !s.legacy && knows(s.slot, s.count), all.vclock);
+        // `knows` does not suffice for the legacy stream, because the query also covers blocking
+        // streams, nor for a stream that has joined other work since its last step.
+        bool const known = !s.legacy && !s.vclock.joined() && knows(s.slot, s.count);
+        return answer(pending, known, all.vclock);
     }
 
 private:
