@@ -55,8 +55,6 @@ public:
 
 private:
     using values = nvtx_counter_group::values;
-    /// The most samples that a thread makes for others before another thread may sample.
-    static constexpr unsigned most_rounds = 7;
     enum class state : unsigned char {
         idle,     ///< no thread is passing values to the tool
         sampling, ///< one thread is passing values to the tool
@@ -97,33 +95,14 @@ private:
         values sent;
         values v;
         do {
-            for (unsigned round = 0; round != most_rounds; ++round) {
-                // While the mark stays set, other threads write no memory that they share.
-                if (round != 0) { wait(round); }
-                state_.store(state::sampling); // changes before it are in the values read below
-                v = now();
-                if (suffices(group_.last(), v) ? end() : sample(v)) { return; }
-            }
             sent = group_.last();
             state_.store(state::idle); // from now on, another thread may pass values
             v = now();
         } while (!suffices(sent, v) && begin() && !sample(now()));
     }
-    /// Waits for about 0.1 us for `round` 1, and for twice as long for each further round.
-    void wait(unsigned round) const noexcept {
-        for (unsigned polls = 128U << round; polls != 0; --polls) {
-            static_cast<void>(state_.load(std::memory_order_relaxed));
-        }
-    }
     [[nodiscard]] bool begin() noexcept {
         state expected = state::idle;
         return state_.compare_exchange_strong(expected, state::sampling);
-    }
-    /// Returns true if no thread samples any more. Returns false if another thread has changed the
-    /// values and marked this (`left`).
-    [[nodiscard]] bool end() noexcept {
-        state expected = state::sampling;
-        return state_.compare_exchange_strong(expected, state::idle);
     }
     /// Passes `v` to the tool. Returns false if another thread has changed the values since: the
     /// caller must then call `publish_again`.
@@ -131,7 +110,8 @@ private:
         sampled_live_.store(v.live, std::memory_order_relaxed);
         sampled_reserved_.store(v.reserved, std::memory_order_relaxed);
         group_.sample(v);
-        return end();
+        state expected = state::sampling;
+        return state_.compare_exchange_strong(expected, state::idle);
     }
 
     // These members are read often and written seldom. So `state_`, which changes with each sample,
