@@ -411,6 +411,44 @@ TEST_CASE("sim_graph: a launch is ordered after the previous launch of the same 
     CHECK(g.node.take_reports().size() == 1);
 }
 
+TEST_CASE("sim_graph: a launch is ordered after each branch of the previous launch") {
+    sim_node     node{traced()};
+    sim_resource mr;
+    void* const  p = mr.allocate_sync(64);
+    // The more streams are ordered before the launch, the larger is the stream's vector clock.
+    for (std::size_t before = 0; before < 12; ++before) {
+        std::vector<sim_stream> streams(before);
+        sim_stream const        main, side, other;
+        sim_event               event;
+        auto const              follow = [&](sim_stream const& from, sim_stream const& to) {
+            event.record(from);
+            event.wait(to);
+        };
+        sim_graph::begin(main);
+        sim_launch(main, {.name = "first"});
+        follow(main, side);
+        sim_launch(main, {.name = "second"});
+        sim_launch(side, {.name = "early"});
+        sim_launch(main, {.name = "third"});
+        follow(main, side);
+        follow(side, main);
+        sim_launch(side, {.name = "late", .writes = {{p, 64}}});
+        sim_launch(main, {.name = "fourth"}); // beside "late"
+        sim_launch(main, {.name = "fifth"});
+        follow(side, main);
+        sim_graph const graph = sim_graph::end(main);
+        for (sim_stream const& each : streams) {
+            sim_launch(each, {.name = "before"});
+            follow(each, main);
+        }
+        graph.launch(main);
+        graph.launch(other);
+        other.synchronize();
+    }
+    CHECK(node.reports().empty());
+    mr.deallocate_sync(p, 64);
+}
+
 TEST_CASE("sim_graph: a captured host function releases the work before its node") {
     graph_scene         g;
     sim_pinned_resource pinned;

@@ -73,10 +73,14 @@ public:
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
         queue_.depend(end, s);
+        // Joined apart first: the nodes' clocks have counts of `s` which `s.vclock` has not reached.
+        vector_clock all;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            s.vclock.join(vclock[i]);
-            if (!followed[i]) { m_.schedule.after(end, places[i]); }
+            if (followed[i]) { continue; }
+            all.join(vclock[i]);
+            m_.schedule.after(end, places[i]);
         }
+        s.vclock.join(all);
         s.tail        = {&end, end.number};
         s.count       = s.vclock.advance(s.slot);
         g.last        = s.tail;
