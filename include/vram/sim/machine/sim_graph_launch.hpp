@@ -73,7 +73,7 @@ public:
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
         queue_.depend(end, s);
-        // Joined apart first: the nodes' clocks have counts of `s` which `s.vclock` has not reached.
+        // Joined apart: the nodes have counts of `s` that `s.vclock` has not reached.
         vector_clock all;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (followed[i]) { continue; }
