@@ -49,12 +49,42 @@ def version():
     return re.search(r'VRAM_VERSION_STRING "([^"]+)"', (INCLUDE / "vram/version.hpp").read_text())[1]
 
 
+def folders(text):
+    """The definition of a function that returns the folder of the header from which a line of the file `text` comes: reports of
+    the simulated device name the part of vram that a line belongs to."""
+    parts = []
+    for number, line in enumerate(text.splitlines(), 1):
+        begin = re.match(r"// ---- vram/(\w+/|)", line)
+        if begin and (not parts or parts[-1][1] != begin[1]):
+            parts.append((number, begin[1]))
+    rows = "\n".join(f'        {{{number}, "{folder}"}},' for number, folder in parts)
+    return f"""
+namespace vram::detail {{
+inline std::string_view single_file_folder(unsigned line) noexcept {{
+    struct part {{
+        unsigned         first;
+        std::string_view folder;
+    }};
+    static constexpr part parts[] = {{
+{rows}
+    }};
+    std::string_view folder;
+    for (part const& each : parts) {{
+        if (each.first <= line) {{ folder = each.folder; }}
+    }}
+    return folder;
+}}
+}} // namespace vram::detail
+"""
+
+
 def write(folder):
     folder.mkdir(parents=True, exist_ok=True)
     seen = set()
     head = f"// SPDX-License-Identifier: Apache-2.0\n// vram {version()}"
     core = join(CORE, seen)
-    (folder / "vram.hpp").write_text(f"{head}: the core and the simulated device, in one file.\n#pragma once\n\n{core}")
+    core = f"{head}: the core and the simulated device, in one file.\n#pragma once\n\n#define VRAM_SINGLE_FILE\n\n{core}"
+    (folder / "vram.hpp").write_text(core + folders(core))
     cuda = join(CUDA, seen)
     (folder / "vram_cuda.hpp").write_text(
         f'{head}: the CUDA platform, in one file beside vram.hpp.\n#pragma once\n\n#include "vram.hpp"\n\n{cuda}')
@@ -66,12 +96,38 @@ def programs():
     return [ROOT / name for name in dict.fromkeys(found)]
 
 
+LEAK = r"""
+#include <cstdio>
+#include <string_view>
+int main() {
+    vram::sim_node node{{.on_report = vram::sim_on_report::collect}};
+    auto* const memory = new vram::pool<vram::stream_ordered<vram::sim_resource>>;
+    vram::sim_stream const stream;
+    (void)memory->allocate(stream, 1000);
+    (void)vram::sim_resource{}.allocate_sync(64);
+    stream.synchronize();
+    node.finish();
+    auto const all   = node.take_reports();
+    int        parts = 0, own = 0;
+    for (vram::sim_report const& r : all) {
+        std::puts(r.text().c_str());
+        parts += r.text().find("a pool for its chunks") != std::string_view::npos;
+        own += r.text().find("Free every block") != std::string_view::npos;
+    }
+    std::fflush(stdout);
+    std::_Exit(parts == 1 && own == 1 && all.size() == 2 ? 0 : 1); // the pool still has memory of the node
+}
+"""
+
+
 def test(compiler, nvcc, toolkit):
     passed = failed = skipped = 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         write(folder)
-        for path in programs():
+        leak = folder / "names_the_part_that_leaks.cpp"
+        leak.write_text(LEAK.replace("#include <cstdio>", "#include <vram/vram.hpp>\n#include <cstdio>\n#include <cstdlib>"))
+        for path in [*programs(), leak]:
             text = path.read_text()
             includes = re.findall(r"^#include <(vram/[^>]+)>", text, re.MULTILINE)
             opt_in = [name for name in includes if re.match(r"vram/(interop/|probe/(doctest|gtest|catch2|assertions))", name)]

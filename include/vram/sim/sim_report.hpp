@@ -4,13 +4,13 @@
 /// \file
 /// `sim_report` describes one mistake that the simulated device detected.
 
+#include <vram/sim/machine/sim_allocating_part.hpp>
 #include <vram/sim/sim_time.hpp>
 
 #include <atomic> // atomic
 #include <cstddef>
 #include <cstdint>
 #include <exception>       // exception
-#include <iterator>        // size
 #include <source_location> // source_location
 #include <string>          // string, to_string
 #include <string_view>     // string_view
@@ -272,37 +272,6 @@ inline std::string describe(sim_event_of const& e, std::string_view by) {
         "frees it",   "records the event", "waits for the event", "updates it atomically"};
     return e.title(by) + " " + verbs[static_cast<int>(e.what)] + " (called at " +
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
-}
-
-/// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
-struct sim_allocating_part {
-    /// Folder of the part in include/vram, such as "pool/"; empty for the user's own code.
-    std::string_view folder;
-    char const*      name; ///< description of the part of vram; null for the user's own code
-    char const*      advice;
-};
-inline constexpr sim_allocating_part sim_allocating_parts[] = {
-    {"pool/", "a pool for its chunks", "Destroy or trim the pool before the node ends."},
-    {"transfer/", "a loader, an unloader or staging", "Destroy it before the node ends."},
-    {"staging/", "staging", "Destroy it before the node ends."},
-    {"source/", "a resource of virtual memory",
-     "Destroy it, and the pool over it, before the node ends."},
-    {"layer/", "a layer of the stack", "Destroy the stack before the node ends."},
-    {"handle/", "a handle: `buffer`, `array` or a container", "Destroy it before the node ends."},
-    {"", nullptr, ""}};
-
-/// Returns the part of vram that contains the line `where`, by the folder of its file.
-inline sim_allocating_part const& sim_part_of(std::source_location where) {
-    static constexpr std::string_view here = std::source_location::current().file_name();
-    std::string_view const            root = here.substr(0, here.rfind("sim/"));
-    std::string_view const            file = where.file_name();
-    for (sim_allocating_part const& each : sim_allocating_parts) {
-        if (each.name == nullptr) { return each; }
-        if (file.starts_with(root) && file.substr(root.size()).starts_with(each.folder)) {
-            return each;
-        }
-    }
-    return sim_allocating_parts[std::size(sim_allocating_parts) - 1];
 }
 
 /// Returns the part of a leak report's text that follows the name of its kind.
