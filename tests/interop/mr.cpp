@@ -155,6 +155,9 @@ static_assert(passed_as_argument<mr_handle<shared<stack>>>);
 static_assert(passed_as_argument<mr_handle<any_resource_of<stack>>>);
 static_assert(passed_as_argument<mr_handle<resource_ref_of<stack>>>);
 static_assert(!std::is_convertible_v<mr_handle<shared<stack>>, foreign_ref<host_accessible>>);
+// A stack over a resource of CCCL can be lent to CCCL again, through a handle that hides its type.
+static_assert(passed_as_argument<mr_handle<resource_ref_of<limiting<mr<device_ref>>>>>);
+static_assert(passed_as_argument<mr_handle<any_resource_of<limiting<mr<device_ref>>>>>);
 
 #if CCCL_VERSION >= 3001000
 // From 3.1 on, so is every stack.

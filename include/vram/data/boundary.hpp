@@ -29,7 +29,7 @@ enum class boundary {
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 /// Returns the index of the element that appears at position `at`, also outside of the row of
-/// `extent` elements, or `nowhere`.
+/// `extent` elements (at most `PTRDIFF_MAX`), or `nowhere`.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
