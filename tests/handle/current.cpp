@@ -321,3 +321,16 @@ TEST_CASE(
     for (int d = 0; d < 8; ++d) { (void)current<platform>::get({d}); }
     CHECK(platform::device_resource::made == made); // no thread constructs another one
 }
+
+TEST_CASE("current: one thread resets a device while another one forgets it") {
+    using platform = node_platform<9>;
+    std::atomic<bool> stop{false};
+    std::thread       forgetting{[&] {
+        while (!stop) { current<platform>::forget({0}); }
+    }};
+    for (int i = 0; i < 20000; ++i) { (void)current<platform>::reset({0}); }
+    stop = true;
+    forgetting.join();
+    CHECK(current<platform>::get({0}).holds_resource());
+    CHECK(current<platform>::reset({0}).holds_resource());
+}

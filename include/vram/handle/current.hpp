@@ -58,10 +58,7 @@ public:
         return slot_of(d).exchange(std::move(mr));
     }
     /// Makes the default resource the current one of `d` again and returns the previous one.
-    static resource reset(device d) {
-        slot& place = made(d);
-        return place.exchange(place.standard);
-    }
+    static resource reset(device d) { return made(d).restore(); }
     /// Drops the handles of the default and the current resource of `d`. Must be called before the
     /// device is destroyed.
     static void forget(device d) {
@@ -116,6 +113,15 @@ private:
         }
         resource exchange(resource mr) noexcept {
             std::lock_guard const held{mutex()};
+            std::swap(owner, mr);
+            publish();
+            return mr;
+        }
+        /// Makes the default resource the current one. Another thread may call `forget`, so the
+        /// default is read with the mutex held.
+        resource restore() noexcept {
+            std::lock_guard const held{mutex()};
+            resource              mr{standard};
             std::swap(owner, mr);
             publish();
             return mr;
