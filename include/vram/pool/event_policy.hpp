@@ -13,8 +13,8 @@ enum class event_policy {
     /// An event is recorded when another stream first needs the memory. A raw `cudaStream_t` must
     /// be retired before it is destroyed.
     lazy,
-    /// An event is recorded with every free or unwind. Streams may then be destroyed without
-    /// `retire`. Suits per-thread default streams.
+    /// Each free (in a `monotonic`, each unwind) records an event, except during a capture. Streams
+    /// may then be destroyed without `retire`. Suits per-thread default streams.
     eager,
 };
 

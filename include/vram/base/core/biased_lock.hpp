@@ -155,8 +155,8 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias: the thread `first_` may not lock by plain stores any more. Returns when
-    /// that thread does not hold the lock.
+    /// Revokes the bias: the thread `first_` may not lock by plain stores until `count()` permits
+    /// it again. Returns when that thread does not hold the lock.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);

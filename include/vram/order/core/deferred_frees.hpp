@@ -103,7 +103,8 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` at the last attempt to allocate: if changed, one more is made.
+        /// Value of `returned_` (blocks given back) before the last attempt to allocate. If it has
+        /// changed, the request is repeated.
         std::uint64_t seen_ = 0;
         /// How often the request may be repeated after a refusal; set at the first refusal.
         std::size_t                  attempts_  = no_attempt;

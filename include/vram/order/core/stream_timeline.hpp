@@ -252,7 +252,8 @@ public:
         count_wait();
     }
 
-    /// Called when the stream was destroyed or is about to be. Its handle is not used any more.
+    /// Call this if the stream was or will be destroyed, or before this timeline serves another
+    /// stream. Its handle is not used afterwards.
     void end() noexcept {
         alive_ = false;
         held_  = {};

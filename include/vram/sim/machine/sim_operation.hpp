@@ -39,7 +39,8 @@ struct sim_task {
     /// The part of vram that queued the operation, and the number of its batch or result.
     sim_part      part = sim_part::program;
     std::uint32_t item = sim_event_of::no_item;
-    /// True if the program has injected a fault: the operation has no effect.
+    /// True for an injected fault with `sim_fault::later`: the operation has no effect, and the
+    /// device's next synchronization throws.
     bool fails = false;
     /// True for a host function, which may pass work to host threads through a `sim_gate` (mutex
     /// and condition variable).

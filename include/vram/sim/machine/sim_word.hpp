@@ -78,8 +78,8 @@ struct sim_word {
     std::uint32_t    value = 0; ///< value of the last executed write; the word may differ by now
     std::list<write> done;      ///< the last executed writes, at most `most`
     std::list<write> queued;
-    /// Waits for a value of this word: all that are open, and the last `most` of those that have
-    /// ended.
+    /// Waits of streams for a value of this word, kept for the race check: the open ones, and the
+    /// last `most` that ended.
     std::vector<wait> waits;
     /// Counters of the gates at which threads wait for this word. A write by a stream increments
     /// each.
