@@ -210,8 +210,8 @@ public:
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
-    /// Releases the batch at the iterator and advances, without a wait for the next batch. Waits
-    /// for a batch that was not accessed.
+    /// Releases the batch at the iterator and advances, without a wait for the next batch. If the
+    /// batch was never accessed, first waits for it.
     iterator& operator++() {
         // A batch that the loop has not accessed is taken now, so that `++` skips it.
         of_->fetch();

@@ -44,10 +44,10 @@ public:
         ended,
         forked,        ///< this process is a forked child of the process that made the loader
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
-        /// The source returned 0 bytes for one of the `limit` batches of its `size()`.
+        /// The source returned 0 bytes for a batch, although its `size()` promises `limit` batches.
         ends_early,
-        /// `last_batch::drop` cannot leave out a batch of `bytes` bytes, fewer than the `limit` of
-        /// a full batch.
+        /// A batch has `bytes` bytes, fewer than the `limit` of a full one, but `last_batch::drop`
+        /// had counted it as full in advance.
         short_batch,
     };
 

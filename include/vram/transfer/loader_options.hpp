@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Selects the treatment of a short batch: one with fewer bytes than `loader_options::batch_bytes`,
-/// or than the source's `batch_bytes()` if that is smaller. A source with `is_short(index)` decides
+/// Selects the treatment of a short batch: one with fewer bytes than `loader_options::batch_bytes`
+/// or the source's `batch_bytes()`, whichever is less. A source with `is_short(index)` decides
 /// itself which batches `drop` leaves out.
 enum class last_batch {
     keep, ///< the loop gets the short batch, with the size that the source returned

@@ -31,14 +31,14 @@ struct loader_statistics {
     /// Time that producers waited because no block was free to be filled, summed over all
     /// producers.
     std::uint64_t slot_ns = 0;
-    /// Host time that producers waited for the events of copies whose end nothing reports (see
-    /// `loader_options::call_back`).
+    /// Host time that producers waited for the events of copies, because no callback or completion
+    /// flag reports their end (see `loader_options::call_back`).
     std::uint64_t pinned_ns = 0;
     /// Time that the loop waited for batches that were not ready, including time in which the
     /// loop's thread itself copied or filled.
     std::uint64_t stall_ns = 0;
-    /// Time from the first fill of a pass over the source until the loop's last batch or the end,
-    /// summed over the passes.
+    /// Time from a pass's first fill until the loop receives the last batch or finds that none
+    /// follows, summed over the passes over the source.
     std::uint64_t wall_ns = 0;
     /// Number of waits that are counted in `pinned_ns`: a producer waited on the host for the event
     /// of a copy.
@@ -71,8 +71,8 @@ struct loader_statistics {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }
 
-    /// Returns the slower of filling and copying, if it takes four fifths of the total time and no
-    /// less than the use; else `compute`.
+    /// Returns the slower of filling and copying if its time is at least 80 % of `wall_ns` and at
+    /// least `use_ns`; else `compute`.
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
         std::uint64_t const most = detail::larger_of(fill, copy_ns);

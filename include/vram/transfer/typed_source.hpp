@@ -52,8 +52,8 @@ public:
     }
 
 private:
-    /// Calls the callable for the elements that fit in `to`, and returns its result in bytes, or
-    /// too many for the loader if none fits. A negative number is unchanged.
+    /// Returns the callable's result for the elements of `to`, in bytes (negative: unchanged). If
+    /// no element fits, returns a size that makes the loader throw `too_large`.
     template <class... Argument>
     auto filled(std::span<std::byte> to, Argument const&... arguments) {
         using count =

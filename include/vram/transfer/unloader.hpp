@@ -101,8 +101,8 @@ public:
         return result{core_, slot, producer_};
     }
 
-    /// Sends a copy of the device memory `from` as the next result. Later work on the unloader's
-    /// stream may overwrite `from`.
+    /// Sends a copy of the device memory `from` as the next result. Work enqueued later on
+    /// `producer`, the unloader's stream, may overwrite `from`.
     void push(std::span<std::byte const> from, call_site at = call_site::current()) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error{loader_error::reason::too_large, core_->sent(),

@@ -138,38 +138,38 @@ protected:
         idle(held, [&] { return table_.no_more() || table_.can_fill(); });
         return fill();
     }
-    /// Waits for a free device block and assigns the next batch to it. Returns null if there is no
-    /// further batch.
+    /// Waits for a free device block and returns it with the next batch assigned, for the caller to
+    /// produce. Returns null if no batch is left.
     slot* await_slot() {
         auto held = threads_.hold();
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
-    /// Assigns the next batch to a free device block, without a wait. Returns null if a batch is
-    /// ready or none can begin.
+    /// Assigns the next batch to a device block. Returns null at once if the loop has a ready
+    /// batch, or no block or batch remains.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Records that the source has filled `p` in `fill_ns` nanoseconds. Wakes the waiting loop, or
-    /// else enqueues all possible copies.
+    /// Records that the source filled `p` in `fill_ns` nanoseconds. Wakes the loop if it waits;
+    /// otherwise this thread enqueues all copies that are possible.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // If the consumer (the thread of the loop) waits, it must wake: to enqueue the copy of
-            // this batch, or because no batch follows.
+            // True while the consumer (the thread of the loop) waits: wake it to enqueue this
+            // batch's copy, or to find that no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }
         if (wake || passed) { threads_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Leaves out the short batch in the block `s`: the loop gets the next batch instead. The
-    /// statistics include the batch.
+    /// Leaves out the batch in the block `s`, which is short (`last_batch::drop`). The statistics
+    /// count it in `left_out` and add `fill_ns`.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -181,8 +181,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Ends the loop before the batch of the block `s`, because the source has no batch or threw
-    /// `why` (else null).
+    /// Ends the loop before the batch of the block `s`: the source threw `why` for it or, if `why`
+    /// is null, has no further batch.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -204,8 +204,8 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, between two passes. Throws
-    /// `loader_error{all_held}` without one. `put_spare` returns the block.
+    /// Takes a device block that the loop does not hold, between two passes, until `put_spare`.
+    /// Without such a block, throws `loader_error{all_held}` for batch `index`.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -220,14 +220,14 @@ protected:
         table_.put_spare(s);
     }
 
-    /// Waits until no thread is enqueueing a copy. Such a thread may be one of the program, so the
-    /// loader cannot join it.
+    /// Waits until no thread is enqueueing a copy. The loader cannot join that thread, which may be
+    /// one of the program that releases a batch.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Returns true if a pinned block may still be copied, because its last copy and the wait for
-    /// the copy failed.
+    /// Returns true if the device may still access a pinned block, because the copy failed and the
+    /// wait for its end failed too.
     [[nodiscard]] bool copies_unknown() const noexcept {
         for (pinned const& p : pinned_) {
             if (p.end_unknown) { return true; }
@@ -240,8 +240,8 @@ protected:
         channel_.await_all();
         for (pinned& p : pinned_) { p.end_unknown = false; }
     }
-    /// Adds the durations of complete copies of the empty pinned blocks to the statistics, unless
-    /// they were added before.
+    /// For each empty pinned block, adds the duration of its last copy to the statistics, if the
+    /// copy is complete and was not added before.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {
@@ -266,8 +266,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Records the end of each copy whose completion flag is written. If no thread polls the
-        // flags now, no other code has recorded it.
+        // Records the end of each copy whose completion flag is written, because possibly no thread
+        // polls the flags now.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -327,8 +327,8 @@ private:
         if (!table_.begun()) { begun_ = clock::now(); }
     }
 
-    /// Waits, on a thread that fills batches, until `there()` returns true or the loader stops.
-    /// Adds the time to `loader_statistics::slot_ns`.
+    /// On a thread that fills batches: waits, with `held` unlocked, until `there()` is true or the
+    /// loader stops. Adds the time to `loader_statistics::slot_ns`.
     template <class There>
     void idle(guard& held, There const& there) {
         figures_.slot_ns += threads_.wait_eagerly(
@@ -356,15 +356,15 @@ private:
     /// the queue.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records ends of copies that completion flags show, because no thread may be polling the
-        // flags now.
+        // Records the end of each copy whose completion flag is written, because possibly no thread
+        // polls the flags now.
         channel_.complete_flagged();
         return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called with the lock held if the device failed: the loop throws `why` at the first batch
-    /// without a block.
+    /// Called with the lock held if the device failed: the loop throws `why` in place of the first
+    /// batch not yet assigned to a block.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

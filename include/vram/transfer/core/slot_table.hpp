@@ -54,8 +54,8 @@ public:
         copying_ = false;
     }
 
-    // For producers: an empty pinned block exists; a free device block exists; no batch is left to
-    // fill; a batch was assigned.
+    // `can_fill`: an empty pinned block exists. `can_fill_slot`: a free device block exists.
+    // `no_more`: no batch is left to fill. `begun`: a batch was assigned.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -75,8 +75,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`: the batch is not copied, and the block becomes
-    /// empty in its turn.
+    /// Leaves out the batch of the pinned block `p`: it is not copied, and the block becomes empty
+    /// once copies of earlier batches have begun.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -85,11 +85,11 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true if, since the last call, a pinned block has become empty because its batch was
-    /// left out.
+    /// Returns true if, since the last call, a batch was passed over (left out): its pinned block
+    /// is empty, so waiting producers must be woken.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Ends the loop before the batch of the block `p`, because the source has no batch or threw
-    /// `why` (else null).
+    /// Ends the loop before the batch of the block `p`: the source threw `why` for it or, if `why`
+    /// is null, has no further batch.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
@@ -117,27 +117,28 @@ public:
         to->index = from->index;
         copying_  = true;
     }
-    /// Returns true if a thread is enqueueing a copy, or lets the source enqueue copies into a
-    /// device block.
+    /// Returns true if a thread is enqueueing a copy, or the source itself is enqueueing copies
+    /// into a device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Records the result of the copy to `s`. Without `problem`, the loop can get the batch;
     /// otherwise the loop throws `problem` instead.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
-        // Free at once: on the copy stream, a later copy into the block follows the failed one.
+        // Free at once: a later copy into the block runs on the same stream, and so after whatever
+        // remains of the failed copy.
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Ends the loop before the batch of the device block `s`, because the source has no batch or
-    /// threw `why` (else null).
+    /// Ends the loop before the batch of the device block `s`: the source threw `why` or, if `why`
+    /// is null, has no further batch.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Takes a device block that the loop does not hold, between two passes; null if the loop holds
-    /// all.
+    /// Takes a device block that the loop does not hold, or null. Called between two passes, when
+    /// ready batches are of no use.
     Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
     void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
@@ -176,8 +177,8 @@ public:
         }
         return true;
     }
-    /// Lets the loop end with `why` in place of the first batch without a block, unless the loop
-    /// ends earlier.
+    /// Lets the loop end with `why` in place of the first batch not yet assigned to a block, unless
+    /// the loop ends earlier.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
     /// Returns the exception that ends the loop, or null. Forgets the exception: a second call
     /// returns null.
@@ -236,8 +237,8 @@ private:
     /// Number of device blocks with a batch that the loop has received and not yet released.
     std::size_t held_  = 0;
     std::size_t slots_ = 0; ///< number of all device blocks
-    /// True while a thread enqueues a copy, or lets the source enqueue copies into a device block.
-    /// No other thread begins a copy then.
+    /// True while a thread enqueues a copy, or the source itself enqueues copies into a device
+    /// block. No other thread begins a copy then.
     bool copying_ = false;
     /// True if, since the last call of `take_passed`, a pinned block has become empty because its
     /// batch was left out (`last_batch::drop`).

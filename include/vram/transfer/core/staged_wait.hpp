@@ -20,10 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// A lock with a condition, and the waits of a loader's or unloader's threads for copies. A waiting
-/// thread polls the completion flag of the oldest copy, or sleeps until notified. After one second
-/// without progress, the thread queries the events of the copies, because a failed device reports
-/// no ends.
+/// The lock of a loader or an unloader, with a condition variable and the functions by which its
+/// threads wait for copies. A waiting thread polls the completion flag of the oldest copy, or
+/// sleeps until notified. After one second without progress, the thread queries the events of the
+/// copies, because a failed device reports no ends.
 ///
 /// Threads   Any number of threads.
 template <class Platform>
@@ -76,15 +76,15 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true. While copies are in progress, polls completion flags or
-    /// sleeps; otherwise sleeps until notified.
+    /// Waits until `ready()` returns true. While copies are in progress, at most one thread polls
+    /// completion flags, and others sleep; otherwise sleeps until notified.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Like `wait_for_copies`, but polls before it sleeps if no copy is in progress, longer while
-    /// `wanted()`. Returns the nanoseconds of the wait.
+    /// Like `wait_for_copies`, but first polls if no copy is in progress. While `wanted()` is true,
+    /// one thread polls on, with pauses. Returns the nanoseconds waited.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -105,8 +105,8 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits until `ready()` returns true, and returns the nanoseconds. Without copies in progress,
-    /// calls `rest(enough, since)`, which returns when `enough()` is true.
+    /// Waits for `ready()` and returns the nanoseconds. Without copies, calls `rest`, which waits
+    /// until `enough()`: `ready()`, or a copy has begun. `since`: start of the wait.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -114,8 +114,8 @@ private:
         if (ready()) { return 0; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        // `pinned_slot::sequence` of the copy that was polled last (0: none). Only the first poll
-        // for a copy spins without sleep.
+        // `pinned_slot::sequence` of the copy that this thread polled last (0: none). The first
+        // poll of a copy spins; later ones sleep between looks.
         std::uint64_t turn = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -153,8 +153,8 @@ private:
             return false;
         }
     }
-    /// Sleeps until `ready()` returns true; called after `poll`. On the simulated device, the time
-    /// `spin` of this wait stands for the polls.
+    /// Sleeps until `ready()` returns true; called after `poll`. On the simulated device, `poll`
+    /// does nothing, and the first `spin` of this wait counts as polling.
     template <class Ready>
     void sleep(guard& held, Ready const& ready) {
         if constexpr (requires(gate& g) { g.wait(held, ready, spin); }) {
@@ -185,8 +185,8 @@ private:
             return false;
         }
     }
-    /// Polls the completion flag of the oldest copy for a short time, and records the end. After a
-    /// second, queries all events.
+    /// Polls the oldest copy's completion flag and records its end. Queries all events one second
+    /// after the last query (`looked`). `turn`: the copy polled last.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {
@@ -207,8 +207,8 @@ private:
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Waits a short time for the completion flag of `p`, polling first if `eager`. Returns true if
-    /// the copy is complete.
+    /// Waits a limited time for the completion flag of `p` or `ready()`, at first without sleep if
+    /// `eager`. Returns true if the copy is complete.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep

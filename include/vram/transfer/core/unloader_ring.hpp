@@ -72,8 +72,8 @@ public:
         return *got;
     }
 
-    /// Queues `bytes` bytes of the device block `from` as the next result, and sets `from` to null
-    /// unless this function throws.
+    /// Queues `bytes` bytes of the device block `from`, which the stream `on` writes, as the next
+    /// result. Sets `from` to null unless it throws.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -102,8 +102,8 @@ public:
         }
         threads_.notify();
     }
-    /// Waits for the streams that write the device block `s`, then makes it free without a result.
-    /// A failed wait abandons the block.
+    /// Waits for the streams that write the device block `s` (`on` and added ones), then makes it
+    /// free. If a wait fails, the block stays unused.
     void drop(slot& s, stream on) noexcept {
         // A forked child process must not touch the block and its streams: the parent uses them.
         if (!in_owning_process()) { return; }
@@ -139,8 +139,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results or something failed, and ends the sink's
-    /// thread. Reports a failure that nothing has thrown.
+    /// Waits for all results to reach the sink, or a failure; then lets the sink's thread end.
+    /// Reports an exception that no call has thrown.
     void stop() noexcept {
         bool lost = false;
         {
@@ -234,8 +234,8 @@ private:
         failed_  = what;
         at_      = index;
     }
-    /// Reports the stored exception to the error sink. Called at the end, when no later call can
-    /// throw it.
+    /// Reports the stored exception to the program's error sink (`set_error_sink`). Called at the
+    /// end, when no later call can throw it.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {
