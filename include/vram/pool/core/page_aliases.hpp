@@ -130,7 +130,7 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring, or an empty link.
+    /// For each page of each chunk: the next page of its ring (list of aliases), or an empty link.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

@@ -148,8 +148,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest run that ends as `r` and contains `bytes` of physical memory, or `r` if
-    /// that contains less.
+    /// Returns the last part of `r`, as short as possible, with `bytes` of physical memory; the
+    /// whole of `r` if it has less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -176,8 +176,8 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// Records that `bytes` of memory moved from the first pages in `from` with memory to the first
-    /// pages in `to` without.
+    /// Records that `bytes` of memory moved from the first pages in `from` that have memory to the
+    /// first pages in `to` that have none.
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
@@ -208,11 +208,11 @@ public:
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages that share, or have shared, memory with another page.
+    /// Returns the number of pages in rings of `rings_`: memory was moved between such pages.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// The page that now has the memory of another page. `known` is false if no usable page is
-    /// recorded.
+    /// The page that now has the memory of another page. `known` is false if there is none, or
+    /// `all` contains another page that had that memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -226,8 +226,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages in the run that have physical memory: their memory may be mapped to other
-    /// pages until `withdraw`.
+    /// Marks the pages in the run that have memory: a search for a block may count on moving it.
+    /// `withdraw` clears the marks of all pages.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -240,8 +240,8 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Sets or clears the mark that a request needs the memory of these pages. Also clears the mark
-    /// of `give`.
+    /// Sets or clears the mark that a planned move takes the memory that these pages now have.
+    /// Always clears the mark of `give`.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;

@@ -46,8 +46,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // `turn_` must not count as a held lock: errors of driver calls would be delayed until
-            // its unlock. The destructor restores the count.
+            // The count of held locks must omit `turn_`: reports of errors wait until a thread
+            // holds no counted lock. The destructor restores the count.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -116,8 +116,8 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to the pages of [from, to) without any. Returns false if memory is refused
-    /// or some was moved to other pages.
+    /// Maps new memory to the pages of [from, to) that lack memory. Returns false if memory is
+    /// refused, or was moved away from some page.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
@@ -130,8 +130,8 @@ public:
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Moves physical memory from the first pages with memory at `from` to the first pages without
-    /// memory at `to`, and updates the table.
+    /// Moves memory of pages in the `n` bytes at `from` to pages without any in the `m` bytes at
+    /// `to`. `expected`: bytes that should move.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -152,8 +152,8 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Corrects the page table by queries of the upstream, after another number of bytes was moved
-    /// or unmapped than expected.
+    /// Asks the upstream which pages have memory, and corrects the page table. Needed if the
+    /// upstream moved or unmapped more or fewer bytes than expected.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
@@ -185,7 +185,7 @@ public:
             held.lock();
             if (went != nullptr) { book.find(page_at(p), went); }
         });
-        // Last: too large a number of reserved bytes lets no other thread exceed the limit.
+        // Last: until then, too many bytes count as reserved, so no other thread exceeds the limit.
         core.budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {

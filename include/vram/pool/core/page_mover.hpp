@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// Gives physical memory of free pages to the pages of a block that lack memory, in place of new
-/// memory (page stitching: GMLake, 2024). Memory that returns to its last address needs no driver
-/// call and no wait of the host.
+/// memory (page stitching: GMLake, 2024). A page stays mapped to memory moved from it, so that
+/// moving it back needs no driver call and no wait of the host.
 ///
 /// Failure   As `page_memory`.
 /// Threads   One thread at a time.
@@ -31,8 +31,8 @@ public:
 
     using base::base;
 
-    /// Maps free memory that is ready for the stream `on` to pages of `b`: their moved memory, and
-    /// for `others` pages any memory.
+    /// Gives pages of `b` (the run `target()`) their moved memory back, and up to `others` pages
+    /// any memory, from free blocks ready for `on`.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
@@ -60,12 +60,13 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // The search above does not visit the blocks in `aside`. Takes their pages that are
-                // not yet the source of a move.
+                // The search above does not find the blocks that are already set aside. Takes their
+                // pages that are not yet the source of a move.
                 give_any(own(*one), others);
             }
         }
-        // Free neighbours on the first and last page get memory that may be ready for `on` alone.
+        // The new memory of the first and last page may be ready for `on` alone. Free neighbours on
+        // these pages record `on` as a user.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -74,8 +75,8 @@ public:
         }
     }
 
-    /// Maps memory of free blocks to pages of `b` without memory, perhaps after a wait. Returns
-    /// false if new memory is not allowed there.
+    /// Maps memory of free blocks to pages of `b` that lack some, perhaps after a wait. Returns
+    /// false if streams may still use moved memory through `b`.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -102,8 +103,8 @@ private:
         std::size_t bytes;
     };
 
-    /// Plans `moves_` that give memory to the run's pages without memory. Returns the number of
-    /// pages in moves without a source.
+    /// Plans `moves_` that return moved memory to the run's pages. If `fresh`, adds moves without a
+    /// source for other pages without memory, and returns their number.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
@@ -211,8 +212,8 @@ private:
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Records the stream `s` for free neighbours on the first and last page of `b`, or cancels the
-    /// move of that page.
+    /// Records `s` as a user of free neighbours of `b` on its first and last page. If that fails,
+    /// cancels the move to that page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {

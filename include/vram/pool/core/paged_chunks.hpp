@@ -61,8 +61,8 @@ public:
     /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps physical memory to a free block or behind the end of a chunk, and allocates the request
-    /// `r` there, or returns null.
+    /// Maps memory to a free block or behind a chunk, and allocates `r` there, or returns null.
+    /// `captured`: no waits; `more`: may add extra memory.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -96,14 +96,14 @@ public:
                 }
             });
     }
-    /// Allocates a small block in a gap between large blocks, or returns null. Always null with
-    /// `remap`, which moves those pages.
+    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`, gaps
+    /// are kept as sources of pages: returns null.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block with memory on all its pages, perhaps after their moved memory was
-    /// mapped back without a wait, or returns null.
+    /// Allocates a free block that is backed, or whose moved memory can be mapped back without a
+    /// wait. Returns null if there is none.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -189,8 +189,8 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` with `widen(bytes)`: by `m.by`, or, if `more`, up to the growth
-    /// policy's size. Returns the bytes added.
+    /// Extends the chunk of `m` with `widen(bytes)` by `m.by`; if `more`, tries the growth policy's
+    /// size first. Returns the bytes added.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -208,8 +208,8 @@ private:
         held.lock();
         return by;
     }
-    /// Reserves a block with `find()`, maps memory with `equip(block, target)`, and returns the
-    /// block's address, or null if pages lack memory.
+    /// Reserves a block by `find()`, maps memory by `equip(block, target)`, where `target()`
+    /// returns the block's pages, and returns its address, or null on failure.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -236,8 +236,8 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps memory of free pages to `b`: its moved memory, and other memory as far as
-    /// `pool_options::slack` forbids new memory.
+    /// Gives `b` its moved memory back, and memory of other free pages in place of new memory that
+    /// would exceed `pool_options::slack`.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -249,8 +249,8 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Reserves a free block that may lack memory, perhaps after it has extended a chunk. `until`
-    /// may get the chunk's new end.
+    /// Reserves a free block that may lack memory; extends a chunk if none exists. `until` becomes
+    /// the end of extra addresses behind the block, if any.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -289,8 +289,8 @@ private:
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // `until` stays 0 if `b` is elsewhere: another thread may have freed a better block.
-        // The chunk ends with a free block, so `b->after` exists.
+        // Another thread may have freed a better block elsewhere: then `until` stays 0. The chunk
+        // ends with a free block, so `b->after` exists.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
@@ -316,8 +316,8 @@ private:
         }
         return {};
     }
-    /// Returns 0 if every page in the run has or can get memory, else the end of the last page that
-    /// cannot. Raises `cost`.
+    /// Returns 0 if all pages have or can get memory, else the end of the last that cannot. For
+    /// each page to map, adds 1 or `new_page` to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;

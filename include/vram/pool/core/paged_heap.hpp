@@ -67,8 +67,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // Keeps the uses that `take` dropped, in case the block is returned without memory.
-            // After a wait of the host, none is left.
+            // Restores the block's pending uses, which `take` cleared, in case the block is
+            // returned without memory. After a wait of the host, there are none.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -82,13 +82,13 @@ public:
     }
     /// Records that a block has all its physical memory.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Frees a block from `take_unbacked` to which no memory could be mapped. The stream `on`
-    /// (null: none) may still use its memory.
+    /// Frees a block from `take_unbacked` of which only `there` bytes have memory. The stream `on`
+    /// (null: none) may still use that memory.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // The stream `on` already waits for the pending uses of other streams, so only its own
-            // use is recorded.
+            // Since `take_unbacked`, the stream `on` waits for the pending uses by other streams:
+            // clears them, and records only its own use.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -122,8 +122,8 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if a free block may contain a whole page once all streams are done. Only whole
-    /// pages can be moved.
+    /// Returns true if a free block may contain a whole page after waits: only such pages move.
+    /// `bytes` selects the heap (small or large blocks).
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
@@ -135,8 +135,8 @@ public:
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for the free blocks of at least `least` bytes in the heap for `bytes`
-    /// that need no wait.
+    /// Calls `visit(block)` for free blocks of at least `least` bytes that need no wait. `bytes`
+    /// selects the heap (small or large blocks).
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -148,8 +148,8 @@ public:
     /// Removes a free block from its bin (free list), so that no request uses it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Sets aside free blocks that are `wanted` and need no wait, each followed by a call of
-    /// `taken(block)`, until that returns false.
+    /// Sets aside free blocks that need no wait if `wanted(block)`, and calls `taken(block)` for
+    /// each until it returns false. `bytes` selects the heap.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

@@ -101,8 +101,8 @@ public:
             return get<false>({.asked = bytes, .alignment = alignment}, lock_.hold());
         });
     }
-    /// Allocates a cached block, or a free block found without a search, that needs no wait.
-    /// Returns null if there is none.
+    /// Allocates a block that needs no wait: a cached one, or the first of a free list. Returns
+    /// null if neither fits.
     [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
                                             std::size_t alignment = default_alignment) {
         auto const   held = lock_.hold();

@@ -90,8 +90,8 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of `size` bytes for the stream of `r`, and the request `out` (if not null)
-    /// from that chunk, or returns null.
+    /// Allocates a chunk of `size` bytes for the stream of `r`, and `out` from that chunk. Returns
+    /// null if `out` is null or the chunk is refused.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -123,8 +123,8 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Idle chunks are returned first, for the upstream to reuse; only four, because the attempt
-        // may fail.
+        // Returns idle chunks, for the upstream to reuse; only up to four, because the allocation
+        // below may find no ready memory.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
@@ -132,7 +132,7 @@ public:
         return ready_chunk(core, r, r.bytes);
     }
     /// Returns a chunk, removed from the heap, to the upstream, and adds its physical bytes to
-    /// `back`. Returns false without a chunk.
+    /// `back`. Returns false if `gone` is empty.
     template <class Core>
     bool give_chunk_back(Core& core, chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
@@ -151,8 +151,8 @@ public:
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // Pages first: a whole chunk could leave less than `keep` free bytes. For `keep` of 0,
-        // whole chunks take fewer calls.
+        // Pages first, because they can be returned singly until `keep` free bytes are left. For
+        // `keep` of 0, whole chunks take fewer calls.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
@@ -188,8 +188,8 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns empty chunks to the upstream if growth by `size` bytes would exceed the maximum of
-    /// reserved bytes and 9/8 of the maximum of live bytes.
+    /// Returns empty chunks to the upstream if `size` more bytes would exceed both the most bytes
+    /// ever reserved and 9/8 of the most ever live.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }
@@ -197,8 +197,8 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
-        // Without the eighth, a program that repeats itself would return and allocate the same
-        // chunks.
+        // With the bare maximum of live bytes in place of 9/8, a program that repeats itself would
+        // return and allocate the same chunks.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

@@ -118,7 +118,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // The fast path of `take` does not clear the bit of a list that becomes empty.
+                // This list is empty: clears its bit, which the fast path of `take` did not clear.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }

@@ -82,11 +82,11 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
-    /// graph may be launched again or be captured now.
+    /// Makes the host wait for the devices of this resource's streams, then frees the memory kept
+    /// for captured graphs. No such graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on devices of streams that did not use this resource must be complete.
+    /// Streams   Launches on other devices must be complete.
     void forget_captures() {
         auto const seen = this->seen();
         {

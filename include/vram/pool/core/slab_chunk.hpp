@@ -34,7 +34,7 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a free block in use: the epoch (part of its stream's work) until which the stream
+            /// Of a `pending` block: the epoch (part of its stream's work) until which the stream
             /// may use it.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
@@ -44,7 +44,7 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that a captured graph may use as well.
+        /// True for a live block that was retained for a graph when it was allocated in a capture.
         bool in_graph = false;
     };
 
@@ -89,8 +89,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free. The stream `slot` may use the block until `epoch`, or its graph
-    /// if `where` is `retained`.
+    /// Marks a live block as free. The stream `slot` may use it until `epoch`. With `retained` as
+    /// `where`, a captured graph may use it, too.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;
