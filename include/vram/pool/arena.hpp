@@ -30,11 +30,11 @@ namespace vram {
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
 /// A block always returns to the shard that allocated it. A free of another shard's block may be
-/// queued and take effect later, but before that shard grows.
+/// queued; it takes effect before the owning shard allocates another chunk.
 ///
-/// Failure   Before a request is refused, every shard tries to serve it, except during a capture.
-///           Invalid frees are reported as by `pool`, but a double free by two threads may be
-///           missed.
+/// Failure   Before a request is refused, every shard tries to serve it, unless the request's
+///           stream is being captured. Invalid frees are reported as by `pool`, but a double free
+///           by two threads may be missed.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once.
 /// Streams   The rules are those of `pool`.

@@ -32,8 +32,9 @@
 namespace vram {
 namespace detail {
 
-/// Counts live blocks, and keeps freed blocks until their streams no longer use them. Each unused
-/// block is returned with `give(p, bytes, alignment, at)`, a function that the caller passes.
+/// Counts live blocks, which the caller allocates, and keeps freed blocks until no stream uses
+/// them. Unused blocks are passed to the argument `give(p, bytes, alignment, at)`, which frees them
+/// upstream; `at` is the line of the free.
 ///
 /// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
 /// Threads   Any thread may call. Only one thread may move the object or call `wait_for_all`.
@@ -43,7 +44,7 @@ public:
     using stream = typename Platform::stream;
 
     /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
-    /// number of unused bytes from which `collect` returns blocks.
+    /// `collect` returns blocks only if at least so many bytes are unused.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
@@ -66,8 +67,8 @@ public:
         return *this;
     }
 
-    /// A request in progress. The constructor allocates the host memory that the free of the block
-    /// will need, so that the free cannot fail.
+    /// An allocation from the upstream that the caller is making. The constructor allocates the
+    /// host memory that the free of the block will need, so that the free cannot fail.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -91,7 +92,8 @@ public:
         }
 
         /// Called after the upstream refused memory. Returns unused blocks to the upstream, if
-        /// necessary after a wait. Returns true to request a retry.
+        /// necessary after a wait of the host. Returns true if the caller should ask the upstream
+        /// again.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have so many bytes, so returning freed blocks would not help.
@@ -103,8 +105,8 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` (blocks given back) before the last attempt to allocate. If it has
-        /// changed, the request is repeated.
+        /// Value of `returned_` (how often blocks were given back) before the last attempt to
+        /// allocate. If it has changed, the caller asks the upstream again.
         std::uint64_t seen_ = 0;
         /// How often the request may be repeated after a refusal; set at the first refusal.
         std::size_t                  attempts_  = no_attempt;
@@ -114,8 +116,8 @@ public:
 
     enum class result {
         kept, ///< nothing is left to do: the block is returned once no stream or graph uses it
-        /// the free is not deferred: the caller must wait for the stream and then free the block
-        /// upstream
+        /// the block is not kept, for lack of host memory or after an error: the caller must wait
+        /// for the stream and then free the block upstream
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
@@ -135,7 +137,8 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // A lack of host memory is not reported: `due` makes the caller wait for the stream.
+            // A lack of host memory is not reported: on `due`, the caller waits and frees the
+            // block.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -151,8 +154,8 @@ public:
         ++figures_.upstream;
         return result::due;
     }
-    /// Counts the free of a block that no stream uses. Returns false for an invalid free, else the
-    /// caller must free the block upstream.
+    /// Counts the free of a block that no stream uses. Returns true if the caller must now free the
+    /// block upstream, false if the free is invalid and was reported.
     [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
@@ -170,12 +173,12 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all unused blocks to the upstream with `give`. Returns their bytes. The host may
-    /// wait for blocks without an event.
+    /// Returns all unused blocks with `give`, and the number of their bytes. Blocks behind
+    /// incomplete events stay: the host waits only where no event can be recorded.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
-        // Blocks that other threads free from now on are not waited for, so that the loop ends.
+        // Only blocks freed before now (of a smaller age) are waited for, so that the loop ends.
         std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
@@ -185,15 +188,16 @@ public:
         return bytes;
     }
     /// Called when no captured graph will be launched again. Makes the host wait for running
-    /// graphs, and returns all unused blocks with `give`.
+    /// graphs, and returns all unused blocks with `give`. `mr`: the upstream; its device may be
+    /// waited for.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Makes the host wait until no stream uses freed blocks, and returns them with `give`. Does
-    /// nothing if the process is ending.
+    /// Makes the host wait until no stream or graph uses freed blocks, and returns them with
+    /// `give`. Does nothing if the process is ending. `mr`: as for `release_captured`.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -252,7 +256,7 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most 64 times more than there are kept blocks, because
+    /// A refused request is repeated at most as often as the number of kept blocks plus 64, because
     /// other threads may take the returned memory.
     static constexpr std::size_t attempts_beside_others = 64;
 
@@ -291,7 +295,7 @@ private:
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
         try {
-            waiting_.collect(ready_); // moves blocks one by one, so an exception loses none
+            waiting_.collect(ready_); // after an exception, each block is in either list
         } catch (...) { failed = std::current_exception(); }
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }
@@ -359,7 +363,7 @@ private:
     }
 
     std::size_t             per_event_, at_least_;
-    platform_lock<Platform> lock_; ///< protects the members below, except `meeting_`
+    platform_lock<Platform> lock_; ///< protects the members below; `meeting_` has its own lock
     waiting_frees<Platform> waiting_;
     /// Freed blocks that no stream uses any more, to be returned to the upstream.
     freed_blocks          ready_;

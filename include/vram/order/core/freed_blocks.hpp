@@ -27,8 +27,8 @@ public:
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         call_site   at        = {}; ///< the line of the program that freed the block
-        /// The stream may use the block until it has completed this epoch (part of its work up to
-        /// an event).
+        /// The block is unused once the stream that freed it has completed its work up to the end
+        /// of this epoch (a numbered part of the work).
         std::uint64_t epoch = 0;
         /// Number that grows with each free: older blocks have smaller values.
         std::uint64_t age  = 0;
@@ -80,8 +80,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, in order. The list elements
-    /// remain, but no longer refer to a block.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, in order. The list keeps its
+    /// elements, now without blocks, for later frees.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {

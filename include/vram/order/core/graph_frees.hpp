@@ -53,8 +53,8 @@ public:
         } catch (...) { unknown_ = true; }
     }
 
-    /// Makes the host wait, with `guard` unlocked, for the devices of all captured streams. Moves
-    /// the blocks to `free`. Returns the number of waits.
+    /// Makes the host wait, with the lock `guard` released, for the devices of all captured streams
+    /// (if one is unknown, that of `mr`). Moves the blocks to `free`. Returns the number of waits.
     template <class Guard, class R>
     std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
         std::size_t waits = 0;
@@ -75,8 +75,8 @@ public:
         free.splice(blocks_);
         return waits;
     }
-    /// Makes the host wait for the devices of all captured streams. Moves the blocks to `free`, or
-    /// reports leaks if a wait fails.
+    /// Makes the host wait for the devices of all captured streams. Moves all blocks to `free`, or
+    /// reports all as leaks if any wait fails.
     template <class R>
     void finish_or_report(R const& mr, freed_blocks& free) noexcept {
         bool all = true;

@@ -19,13 +19,13 @@ enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    /// There is no event that may be waited for: the stream is being captured, or host threads wait
-    /// for all its events.
+    /// There is no event that may be waited for: the stream is being captured, or none may be
+    /// recorded again because host threads wait for them.
     captured,
-    /// Nothing was recorded: the handle is that of a default stream, and means a different stream
-    /// on this thread.
+    /// Nothing was recorded: the handle is that of a default stream of another thread or device,
+    /// and means a different stream here.
     elsewhere,
-    lost,   ///< the stream was destroyed without a call of `retire`: nothing was recorded
+    lost,   ///< the stream was destroyed without the resource's `retire`: nothing was recorded
     failed, ///< the platform reported an error: nothing was recorded
 };
 
@@ -60,7 +60,8 @@ template <class Platform>
 }
 
 /// Records the event `e` behind the work of the stream `s` with the id `id`, which another thread
-/// may capture at any moment. `held`, unless empty, keeps the handle valid.
+/// may capture at any moment. `held`, unless empty, is a counted reference that keeps the handle
+/// valid.
 ///
 /// Failure   Rethrows errors of the platform.
 /// Threads   Any thread may call. One thread at a time may use the event.
@@ -80,8 +81,8 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // Nobody can capture a destroyed stream, so no query is needed. The event is
-                // recorded with the share of the stream.
+                // Nobody can capture a destroyed stream, so no query is needed. `held` can still
+                // record on the stream.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
@@ -91,8 +92,8 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream during the call: the next attempt records the
-            // event with `held`.
+            // The owner has destroyed the stream during the call: the loop tries again, now with
+            // `held`.
             if (held.ended() && i < attempts) { continue; }
             // Recording also fails if an error invalidated a capture. The stream is captured until
             // that capture is ended.
@@ -103,7 +104,8 @@ template <class Platform>
         try {
             return Platform::done(e) ? recorded::done : recorded::pending;
         } catch (...) {
-            // The event was recorded in a capture that has ended since: it is recorded again.
+            // The event was recorded in a capture that has ended since: the loop records it again,
+            // up to the last attempt.
             if (i == attempts) { throw; }
         }
     }

@@ -16,8 +16,8 @@ namespace detail {
 /// The recorded events of one stream, oldest first, at most a fixed number. Each covers the
 /// stream's work up to the end of a numbered part (epoch).
 ///
-/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero: an
-///           event keeps its address.
+/// Threads   One thread at a time. Other threads may wait for events; while `pins` counts them, an
+///           event keeps its address and is not recorded again.
 template <class Platform>
 class recorded_events {
 public:
@@ -30,8 +30,8 @@ public:
         event         what;
         device        of; ///< the device on which the event was created
         std::uint64_t epoch = 0;
-        /// Number of host threads that wait for the event now. Unless 0, the event must not be
-        /// recorded again.
+        /// Number of host threads that wait for the event now. While it is above 0, the event must
+        /// not be recorded again.
         unsigned pins = 0;
         entry*   next = nullptr;
     };
@@ -45,7 +45,7 @@ public:
     }
 
     /// Returns an event of the device `d`, which the caller records and then adds with `push`.
-    /// Returns null if no event may be recorded.
+    /// Returns null if `most` events exist and host threads wait for all but the newest.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
@@ -106,8 +106,8 @@ private:
         ++count_;
         return unused_;
     }
-    /// Moves the oldest event without a waiting host thread, but not the newest, to the unused
-    /// events. Returns its place or null.
+    /// Moves the oldest recorded event for which no host thread waits to the unused events, but
+    /// never the newest. Returns the pointer that now points to it, or null if there is none.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

@@ -30,7 +30,7 @@ namespace detail {
 /// stream at any moment.
 ///
 /// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
-/// Threads   One thread at a time. Other threads may wait for events with `pins` above zero.
+/// Threads   One thread at a time. Other threads may wait for events; `pins` counts them.
 template <class Platform>
 class stream_timeline {
 public:
@@ -45,15 +45,15 @@ public:
     /// and `slot` is the index of the timeline.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that another thread may use now. The stream is not queried,
-    /// because its identity `who` is known.
+    /// Creates the timeline of a stream that another thread may use now. Its id and device are
+    /// known (`who`), so it is not queried. `held` keeps its handle valid.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
-    /// Uses this timeline for another stream from now on.
+    /// Uses this timeline for another stream from now on. `nothing_pending()` must be true.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -63,8 +63,8 @@ public:
         key_            = key;
         alive_          = true;
         death_reported_ = false;
-        // The numbers of epochs continue: memory that was freed on the former stream still counts
-        // as unused.
+        // The new stream has waited for no other. The numbers of epochs continue, so that memory
+        // freed on the former stream still counts as unused.
         waited_.clear();
     }
     void adopt(stream s, std::uint64_t key) {
@@ -77,8 +77,8 @@ public:
         freed_until_ = epoch_;
         return epoch_;
     }
-    /// Called for a free while the stream is being captured. Returns a number that never counts as
-    /// complete, and sets `has_graph_memory`.
+    /// Called for a free while the stream is being captured: a graph may use the memory. Returns an
+    /// epoch that is never complete. `has_graph_memory()` is true until `forget_captures`.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] bool has_graph_memory() const noexcept { return has_graph_memory_; }
     [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
 
-    /// Returns true if no stream may still access memory that was freed on this stream.
+    /// Returns true if it is known that no stream or graph uses memory freed on this stream.
     [[nodiscard]] bool nothing_pending() const noexcept {
         return !has_frees() && !has_graph_memory_ && done_ + 1 == epoch_;
     }
@@ -100,8 +100,8 @@ public:
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // The event is in a graph. The next event that is recorded on the stream also
-                    // covers the work before this event.
+                    // A capture has put the event into a graph: it is discarded. The next event
+                    // that is recorded on the stream also covers the work before this event.
                     recorded_.pop();
                     continue;
                 }
@@ -111,8 +111,8 @@ public:
         }
     }
 
-    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. Returns
-    /// false if a capture prevents that.
+    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. The host
+    /// waits if none can be recorded. Returns false if a capture prevents both.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -125,8 +125,8 @@ public:
         }
         bool const died = alive_ && how == recorded::lost;
         if (died) { report_death(); }
-        // The handle is not valid or means another stream on this thread: only the device can be
-        // waited for.
+        // The stream was destroyed, or its handle is that of another thread's default stream and
+        // means a different stream here: only the device can be waited for.
         await_device<Platform>(device_);
         end_epoch();
         count_host_wait();
@@ -173,11 +173,11 @@ public:
                       .stream = name_of_stream<Platform>(stream_, id_)});
     }
 
-    /// Makes everything freed since the last event unavailable to other streams until `readmit`.
-    /// Called while the stream is being captured.
+    /// Called while the stream is being captured, so that no event can be recorded: makes what it
+    /// freed since its last event unavailable to other streams until `readmit`.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Undoes `exclude`: no epoch (part of the stream's work) has a number as large as
-    /// `tag::captured`.
+    /// Undoes `exclude`: the number of each epoch (part of the stream's work) is below
+    /// `tag::captured`, so none is excluded.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
@@ -190,14 +190,14 @@ public:
         return stands(how);
     }
 
-    /// Records an event behind everything freed so far, if possible. Only the thread that uses the
-    /// stream may call. Returns true on success.
+    /// Records an event behind everything freed so far. Returns false during a capture, or if no
+    /// event may be recorded. Only the thread that uses the stream may call.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // if `poll` discards the event later, `has_frees` is true again
+        freed_until_ = epoch_; // makes `has_frees` true again if `poll` discards the event
         end_epoch_with_event();
         return true;
     }
@@ -209,8 +209,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
     }
 
-    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work that is not
-    /// known to be complete. There must be one.
+    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work.
+    /// `has_event(epoch)` must be true and `done(epoch)` false.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
         return recorded_.event_for(epoch);
     }
@@ -223,8 +223,8 @@ public:
         complete_up_to(epoch_++);
         recorded_.clear();
     }
-    /// Ends the current epoch (work since the last event) without an event, and returns its number.
-    /// The caller then waits for the device.
+    /// Ends the current epoch (work since the last event) without an event, and returns the number
+    /// of the ended epoch. The caller then waits for the device.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_host_wait() noexcept {
@@ -236,8 +236,8 @@ public:
         ++waits_made;
     }
 
-    /// Returns the last epoch (part of its work) of the stream with the index `slot` for which this
-    /// stream has waited, or 0.
+    /// Returns how far this stream has waited for the stream with the index `slot`: the number of
+    /// that stream's last epoch (part of its work) waited for, or 0.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
@@ -263,12 +263,13 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline.
+    /// Returns true if the handle still means the stream of this timeline: the stream exists, and
+    /// is not a default stream of another thread.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the platform announces the end of the stream, because the timeline holds it.
-    /// Returns false after a call of `end`.
+    /// Returns true if the timeline has a share of the stream, so that the platform announces the
+    /// stream's end. Returns false after a call of `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
     /// Returns true if the platform has announced that the owner destroyed the stream.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
@@ -297,7 +298,7 @@ private:
     /// the host may wait for the stream instead.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
-            // The reset of the device ended all work. Recording an event would create a context.
+            // The reset of the device ended all work. An event would create a new context.
             end_epoch();
             return recorded::done;
         }
@@ -330,8 +331,8 @@ private:
         } catch (...) {
             if (one.pins != 0 || !alive_) { throw; }
         }
-        // The event may be in a graph, because another thread captured the stream: the event is
-        // recorded again.
+        // The event may be in a graph, because another thread captured the stream: it is recorded
+        // again, behind all work that the stream has now.
         return record_behind_all(one.what);
     }
 

@@ -23,10 +23,11 @@ namespace vram {
 namespace detail {
 
 /// The timelines (records of the progress) of all streams of a resource. A slot is the index of a
-/// timeline. Unless the platform announces the end of a stream, `retire` must be called before.
+/// timeline. `retire` must be called before a stream is destroyed, unless the platform announces
+/// that.
 ///
 /// Failure   Throws `std::bad_alloc` and errors of the platform, unless a function is `noexcept`.
-/// Threads   One thread at a time. While the host waits for an event, `guard` is unlocked.
+/// Threads   One thread at a time. While the host waits, `guard` (the resource's lock) is unlocked.
 template <class Platform>
 class stream_timelines {
 public:
@@ -34,8 +35,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: `forget_ended` visits
-    /// streams before their slots are reused. `most_events`: limit per stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the slot of a destroyed
+    /// stream is reused only after a visit by `forget_ended`. `most_events`: limit per stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -67,13 +68,13 @@ public:
         return table_[slot].has_event(epoch);
     }
 
-    /// Tells if the stream of `asker` (null: the host) may use memory that the stream number `slot`
-    /// may access until its epoch `epoch`.
+    /// Tells if the stream of `asker` (null: the host), which is being captured if `captured`, may
+    /// use memory that the stream number `slot` may access until its epoch `epoch`.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        // A stream that is being captured may reuse only what it freed during a capture.
+        // A stream may reuse its own memory at once; during a capture, only if freed in a capture.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -91,7 +92,8 @@ public:
         }
         return worst;
     }
-    /// Tells if a stream may use memory with given pending uses now, after a wait, or not at all.
+    /// The test by which a search rates free memory: tells if the asking stream may use memory with
+    /// given pending uses now, after a wait, or not at all.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -110,7 +112,7 @@ public:
     }
 
     /// Makes the memory that the stream with the index `slot` has freed since its last event
-    /// unavailable until the next request.
+    /// unavailable until the next request calls `readmit`.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -202,8 +204,8 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait, with `guard` unlocked, until only captured graphs use freed memory.
-    /// Returns false if a capture prevents that.
+    /// Makes the host wait, with `guard` unlocked, for all uses of freed memory except those by
+    /// captured graphs. Returns false if a running capture prevents that.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -233,7 +235,7 @@ public:
         if (gone != nullptr) { retire(*gone); }
     }
     /// Records an event behind the frees on a stream, without a wait. Reports a stream that was
-    /// destroyed without notice, and forgets its handle.
+    /// destroyed without notice, with its pending `bytes`, and forgets its handle.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -242,8 +244,8 @@ public:
         }
         return how;
     }
-    /// Called before a stream is destroyed. Records an event behind its frees and forgets its
-    /// handle, if possible without a wait.
+    /// Called before a stream is destroyed. As `retire`, but never waits: keeps the handle of the
+    /// stream if no event can be recorded behind its frees.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
@@ -251,7 +253,7 @@ public:
         try {
             gone->poll(); // queries events; records again each one that a captured graph contains
         } catch (...) { queried = false; }
-        // Without an event, the handle is kept: `cover` and `poll` can be called again.
+        // Without an event, or after a failed query, the handle is kept for a later attempt.
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
 
@@ -265,8 +267,8 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// Makes the host wait, with `guard` unlocked, until no captured graph uses memory. No graph
-    /// may be launched again. Returns the number of waits.
+    /// Called when no captured graph will be launched again. Makes the host wait, with `guard`
+    /// unlocked, until none is running. Returns the number of waits.
     template <class Guard>
     [[nodiscard]] std::size_t finish_graphs(Guard& guard) {
         std::size_t waits = 0;
@@ -279,7 +281,7 @@ public:
         for (timeline* each : table_) { each->forget_captures(); }
         return waits;
     }
-    /// Returns true if memory of a stream may be kept for a captured graph.
+    /// Returns true if some freed memory is kept because a captured graph may use it.
     [[nodiscard]] bool has_graph_memory() const noexcept {
         bool some = false;
         for (timeline const* each : table_) { some = some || each->has_graph_memory(); }
@@ -304,8 +306,8 @@ public:
             [&](timeline& its) { all = try_wait<Platform>(its.device()) && all; });
         return all;
     }
-    /// Makes the host wait for a stream without a timeline, or for devices. Returns false if that
-    /// failed or a capture prevents it.
+    /// Makes the host wait for `s`, or else for its device; if that is unknown, for all devices
+    /// known here. Returns false if a wait failed or a capture prevents it.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
         // A wait would invalidate the capture.
@@ -326,7 +328,7 @@ public:
 private:
     void retire(timeline& gone) {
         gone.poll(); // queries events; records again each one that a captured graph contains
-        // A captured graph may be running: `epoch_of_free` makes an event behind it necessary.
+        // A captured graph may be running: this counts as a free, so that an event is recorded.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -351,7 +353,7 @@ private:
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
-        // The stream was destroyed: a new stream with the same handle gets another timeline.
+        // The stream was found destroyed: a new stream with the same handle gets another timeline.
         if (lived && !its.alive()) { table_.forget(its); }
         return covered;
     }
@@ -371,7 +373,8 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True from `exclude` to `readmit`: other streams may not use some memory of captured streams.
+    /// True from `exclude` to `readmit`: what captured streams freed since their last events is
+    /// unavailable to other streams.
     bool some_excluded_ = false;
     /// `Platform::ends()`, the number of destroyed streams, at the last call of `forget_ended`
     std::uint64_t ends_seen_ = 0;

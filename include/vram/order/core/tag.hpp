@@ -21,7 +21,7 @@ struct tag {
     std::uint64_t  epoch;
     std::size_t    slot;
 
-    /// The epoch of memory that is kept for a captured graph. It is never complete;
+    /// The epoch of memory that is kept for a captured graph. It is never complete; the resource's
     /// `forget_captures` ends the use.
     static constexpr std::uint64_t captured = ~std::uint64_t{0};
 

@@ -50,8 +50,8 @@ public:
             }
         }
         if (count > most) {
-            // Merges uses of one stream across small gaps. The merged use includes the gap, and
-            // ends with the later epoch.
+            // Still too many: also merges uses of one stream across small gaps. The merged use
+            // includes the gap, and ends with the later epoch.
             tag         spanned[2 * most];
             std::size_t fewer = 0;
             for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
@@ -101,8 +101,8 @@ public:
         }
     }
 
-    /// Returns one use, from the first to the last byte kept for captured graphs, or no use. All
-    /// these bytes must have one stream.
+    /// Returns one use that spans all bytes kept for captured graphs and the gaps between them, or
+    /// an empty list. All kept uses must be of one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -132,8 +132,8 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the use `t` to `all`, or merges it with an adjacent use; if `spanning`, also across a
-    /// small gap. Returns the new count.
+    /// Adds the use `t` to `all`, or merges it with one that touches it; if `spanning`, also across
+    /// a gap no larger than both together. Returns the new count.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -21,8 +21,8 @@ namespace vram {
 namespace detail {
 
 /// Owns timelines (records of the progress of streams), and finds them by index (slot) or by
-/// stream. A slot may be reused for a new stream. Unless the platform announces the end of a
-/// stream, `forget` must be called before.
+/// stream. A slot may be reused for a new stream. `forget` must be called before a stream is
+/// destroyed, unless the platform announces that.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for a known stream.
@@ -33,8 +33,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: destroyed streams are
-    /// visited before their slots are reused. `most_events`: limit per stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the slot of a destroyed
+    /// stream is reused only after `forget`. `most_events`: limit per stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -79,8 +79,8 @@ public:
         return recent_;
     }
 
-    /// Returns the timeline of a stream that another thread may use and capture now. Returns null
-    /// if no earlier call has identified the stream.
+    /// Returns the timeline of a stream that another thread may use and capture now, found by the
+    /// stored id without a query. Returns null if no id is stored.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -92,8 +92,8 @@ public:
 
     /// Returns the timeline of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline of the stream with that id. If there is none, returns any timeline; at
-    /// least one must exist.
+    /// Returns the timeline of the stream with that id. If there is none, returns any timeline, so
+    /// the caller must compare `id()`; at least one must exist.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
@@ -164,8 +164,8 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // A timeline that keeps the handle of its stream valid is reused only after the
-                // stream was destroyed, and the caller knows that.
+                // A timeline with a share of its stream is reused only after the stream was
+                // destroyed; with `visits_ends`, only after `forget` has given up the share.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

@@ -12,16 +12,16 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for the stream `s`, or else for its device. Returns true if memory of `mr`
-/// that `s` used may be freed.
+/// Makes the host wait for the stream `s`, or else for the device of `s` (if unknown, that of
+/// `mr`). Returns true if memory of `mr` that `s` used may be freed.
 ///
 /// Failure   Each failed wait is reported. Returns false if all fail or `s` is being captured.
 /// Threads   Any thread may call, without holding a lock.
 template <class Platform, class R>
 [[nodiscard]] bool wait_for_user(typename Platform::stream s, R const& mr) noexcept {
     if (is_ending<Platform>()) { return true; }
-    // If the query fails, the wait below fails too, and reports the error.
-    // A wait would invalidate the capture.
+    // A wait would invalidate a capture. If the query fails, `captures` returns false, and the wait
+    // below also fails and reports the error.
     if (captures<Platform>(s)) { return false; }
     return wait_or_report<Platform>(s, [&] {
         try {

@@ -27,7 +27,7 @@ namespace detail {
 /// for the device.
 ///
 /// Failure   Errors of the platform are rethrown or reported. No block is lost.
-/// Threads   One thread at a time; only `pin::wait` is called without the resource's lock.
+/// Threads   One thread at a time, which holds the resource's lock, except during `pin::wait`.
 /// Streams   Only `add` must be called by the thread that uses the stream.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
@@ -64,8 +64,8 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records an event behind the frees on `s`, if possible. Otherwise, for example during a
-    /// capture, the stream must not be destroyed.
+    /// Records an event behind the frees on `s`. If that is not possible, for example during a
+    /// capture, `s` must exist until a later call has recorded one.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// For streams that the platform has announced as destroyed: records events behind their frees,
@@ -98,8 +98,8 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A wait of the host, made with the lock released, after which blocks are unused. `unpin` must
-    /// be called afterwards.
+    /// A wait of the host, made with the lock released, after which blocks are unused. Its event is
+    /// not reused until `unpin`, which must be called afterwards.
     struct pin {
         enum class by { nothing, event, device };
 
@@ -137,8 +137,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Returns a wait for the device of a stream that freed a block before `age` without an event,
-    /// or an empty `pin`.
+    /// Finds a stream with an oldest block that has no event and an age below `age` (see
+    /// `next_age`). Returns a wait for its device, or an empty `pin`.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -151,7 +151,7 @@ public:
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
     /// Must be called, with the lock held, after the wait for `done`. `waited`: the wait succeeded,
-    /// so the blocks freed before are unused.
+    /// so the work of its stream is complete up to `done.until`.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
@@ -230,7 +230,7 @@ private:
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
     /// Records an event behind the frees of a queue's stream if possible. Returns false if a
-    /// capture prevents a wait for the first block.
+    /// capture prevents a wait for the oldest block of the queue.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);
@@ -248,8 +248,8 @@ private:
         return {&its, by::event, &one, one.epoch, its.device()};
     }
 
-    /// Streams   are found by id. Each free may need its own event, so the number of events is not
-    ///           limited.
+    /// Finds streams by id. The number of events is not limited, because each free may need its
+    /// own.
     stream_timelines<Platform> timelines_{false, false, ~std::size_t{0}};
     heap_array<queue>          queues_; ///< one queue of freed blocks for each stream
     std::uint64_t              next_age_ = 0;
