@@ -263,8 +263,8 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline: the stream exists, and
-    /// is not a default stream of another thread.
+    /// Returns true if the handle still means the stream of this timeline: the stream exists, or a
+    /// share keeps the handle valid, and it is no default stream of another thread.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
