@@ -148,8 +148,9 @@ public:
     [[nodiscard]] bool owns(void const* p) const {
         return this->chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
-    /// Returns the usage of all shards (pools of this arena), without the upstream. `peak_live` is
-    /// an upper bound. Cost: a walk over all blocks.
+    /// Returns the usage of all shards (pools of this arena), not counting what only the upstream
+    /// holds. `peak_live` is an upper bound: the shards' peaks are added. Cost: a walk over all
+    /// blocks.
     [[nodiscard]] memory_usage usage() const { return this->totals(); }
     /// Returns the number and the sizes of the free pieces of all shards (pools). Cost: a walk over
     /// all blocks.
@@ -160,7 +161,7 @@ public:
         return all;
     }
     /// Restarts the peaks from the bytes that are live and reserved now. Returns the peaks until
-    /// now, which are upper bounds.
+    /// now; `peak_live`, a sum over the shards, is an upper bound.
     memory_usage reset_peaks() noexcept {
         resource_call const own;
         std::size_t         peaks[base::most]{};
@@ -171,8 +172,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // Other threads may have allocated while the shards' peaks were restarted one by one, so
-        // the peak of each shard since then counts as well.
+        // Other threads may have allocated while the shards' peaks were restarted one by one. So
+        // each shard counts with the larger of its peaks before and after its restart.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {
@@ -184,11 +185,11 @@ public:
         if (sum > before.peak_live) { before.peak_live = sum; }
         return base::bounded(before);
     }
-    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
+    /// Undoes a `reset_peaks`: raises the peaks to at least those in `before`, its result.
     void raise_peaks(memory_usage const& before) noexcept { this->chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks until at most `keep` free bytes are reserved, then trims the upstream.
-    /// The host may wait. Returns the bytes given back.
+    /// Returns idle chunks to the upstream until `reserved - live` is at most `keep` bytes, then
+    /// trims the upstream. The host may wait. Returns the bytes given back.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
     /// Returns the bytes that a block takes for a request of `bytes`: rounded up to a multiple of
     /// 256.
@@ -196,19 +197,19 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// To be called before the stream `s` is destroyed; required for a raw `cudaStream_t` with
-    /// `event_policy::lazy`. May make the host wait.
+    /// To be called before the stream `s` is destroyed. With `event_policy::lazy`, a raw
+    /// `cudaStream_t` requires it, because events are recorded on it later. May make the host wait.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });
         this->selector_.forget(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
-    /// graph may be launched again or be captured now.
+    /// Frees the memory kept for captured graphs, after the host has waited for the devices of all
+    /// streams that used this arena. No such graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on devices whose streams did not use this arena must be complete.
+    /// Streams   Launches of such graphs on other devices must be complete.
     void forget_captures() {
         resource_call const own;
         this->for_each([](auto& core) { core.forget_captures(); });

@@ -22,13 +22,14 @@ struct arena_options {
     unsigned count = 0;
     /// Selects the shard (pool) for a request: by thread or by stream.
     arena_key key = arena_key::thread;
-    /// Selects when events are recorded behind freed memory: when another stream needs the memory
-    /// (`lazy`), or with every free (`eager`).
+    /// Selects when an event is recorded on the stream that freed memory: when another stream needs
+    /// the memory (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
-    /// Allows streams to be captured into graphs while they use the arena (`pool_options::graphs`).
+    /// Allows streams to be captured into graphs while they use the arena. Only captures of the
+    /// same stream reuse memory freed during a capture, until `forget_captures`.
     bool graphs = false;
-    /// If more bytes than this are reserved, shards (pools) return idle chunks that no stream uses,
-    /// so that other shards can use the memory.
+    /// If more bytes than this are reserved, shards (pools) return chunks without live blocks or
+    /// pending uses, so that other shards can use the memory.
     std::size_t trim_above = 1_GiB;
 };
 

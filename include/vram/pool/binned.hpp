@@ -27,7 +27,7 @@
 namespace vram {
 
 /// Allocates blocks of a few dozen size classes, four for each power of two. Larger requests are
-/// passed to the upstream, which must be stream-ordered.
+/// passed to the upstream, a stream-ordered resource.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
@@ -35,11 +35,12 @@ namespace vram {
 /// Nothing is reserved before the first request. Bookkeeping is never written into the managed
 /// memory.
 ///
-/// Failure   Before `out_of_memory`, idle chunks are returned and freed blocks waited for, except
-///           during a capture. Invalid frees are reported as by `pool`.
+/// Failure   Before `out_of_memory`, idle chunks are returned and the host waits for freed blocks,
+///           except during a capture. Invalid frees are rejected and reported to the error sink.
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream.
-/// Streams   Small blocks follow the rules of `slab`, large blocks those of the upstream.
+/// Streams   A small request waits at most for the last user of its block, as in `slab`. Large
+///           blocks follow the rules of the upstream.
 /// Cost      A small request costs a few instructions more than with `slab`, a large one a call of
 ///           the upstream.
 template <class Upstream>
@@ -62,7 +63,7 @@ public:
                 "binned: `largest` must be from 1 to 2^56 bytes");
         this->heaps_.add_classes(options.largest);
     }
-    /// A size alone does not compile: the error message names the options.
+    /// A size as the only argument does not compile: the error message says which option to write.
     template <detail::size_alone<Upstream> Size>
     explicit binned(Size) : binned{detail::refuse_size(*this)} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
@@ -91,7 +92,7 @@ public:
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
+    // Inlined, so that `at` (the caller's file and line) is passed only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -108,8 +109,8 @@ public:
                              [&] { return get_any<true>({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null on failure. Errors other than a
-    /// refusal or lack of host memory are reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -118,8 +119,8 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return try_any({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null on failure. Errors other
-    /// than a refusal or lack of host memory are reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -205,7 +206,8 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        // Registers the stream: the destructor waits for its device if the block is still live.
+        // Registers the stream, so that the destructor waits for its device before it returns a
+        // block that is still live.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.register_stream(*r.on);
@@ -258,15 +260,16 @@ private:
                                                 std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// Waits for all devices in use, returns the live large blocks to the upstream, and reports the
-    /// blocks as leaks.
+    /// Waits for the devices of all streams that used this resource, returns the live large blocks
+    /// to the upstream, and reports the blocks as leaks.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         auto const seen  = this->seen();
         auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
-            // Which streams use large blocks is unknown.
+            // It is unknown which streams use large blocks, so this waits for whole devices
+            // (`true`).
             this->streams_.wait_for_all(true, held);
         }
         std::size_t const blocks = large_.size();

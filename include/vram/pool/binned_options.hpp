@@ -23,7 +23,7 @@ struct binned_options {
     /// When events are recorded behind freed memory: when another stream needs the memory (`lazy`),
     /// or with every free (`eager`).
     event_policy events = event_policy::lazy;
-    bool         graphs = false; ///< true: streams may be captured; see `pool_options::graphs`
+    bool         graphs = false; ///< true: streams may be captured while they use the resource
 };
 
 } // namespace vram

@@ -89,8 +89,8 @@ protected:
     }
     ~arena_core() { end(); }
 
-    /// Allocates a block, if possible a cached one of the shard (pool of the arena) for this thread
-    /// and stream.
+    /// Allocates a block from the shard (pool of the arena) that serves this thread or stream, if
+    /// possible a cached block.
     [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
             if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
@@ -165,8 +165,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The upstream may pass on the chunks that the shards returned, and count them again. So
-        // the result is not the sum.
+        // The upstream may pass on the chunks that the shards returned, and count their bytes
+        // again. So the result is the larger figure, not the sum.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -182,7 +182,7 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Corrects the sums over all shards (pools): other threads may have allocated between the
+    /// Makes sums over all shards (pools) consistent: other threads may have allocated between the
     /// additions. Afterwards live <= reserved <= peak of reserved.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
@@ -223,7 +223,8 @@ private:
     /// errors are reported, or rethrown if `Throwing`.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // The shard's `try_allocate` would report an error of the platform instead of throwing it.
+        // Calls the shard's `allocate` here, because `try_allocate` would report an error of the
+        // platform to the error sink instead of throwing it.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -245,7 +246,7 @@ private:
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // `trim_all` has just executed the queued frees of every shard.
+            // No shard's queued frees need to be executed here: `trim_all` has just done that.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });

@@ -21,11 +21,11 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a pool, and a queue of frees by threads that use other shards, which need
-/// not take the pool's lock. A block counts as live until `drain_remote_frees` executes its free.
+/// A shard of an arena: a pool, and a queue of frees by threads that use other shards. Such a
+/// thread need not take the pool's lock. A queued block counts as live until `drain_remote_frees`.
 ///
-/// Failure   Invalid frees are reported when the queue is drained. A double free by two threads may
-///           free the block for its next owner.
+/// Failure   Invalid frees are reported when the queue is drained. If two threads free one block,
+///           the second free may free it after it was allocated again.
 /// Threads   Any number of threads may call concurrently.
 template <class Core>
 class arena_shard {
@@ -42,8 +42,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block, now or later, for a thread of another shard `from` or of none. The stream
-    /// `on`, if any, may use the block.
+    /// Frees a block, or queues its free, for a thread of another shard, `from` (null: none). The
+    /// stream `on`, if not null, may use the block.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -67,8 +67,8 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a new block. A queued free of the block is a double free: the simulator reports
-    /// it, other platforms execute it later.
+    /// Returns `p`, a new block. If a free of `p` is still queued, it was a double free: the
+    /// simulator reports it; other platforms later free the new block.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -94,8 +94,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports an invalid free by another shard's thread. `stale`: a double free after a new
-    /// allocation. Otherwise the pool's lock must be held.
+    /// Reports an invalid free by another shard's thread. `stale`: the block was allocated again
+    /// after this free was queued. If false, the pool's lock must be held.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -110,20 +110,20 @@ private:
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a thread of the shard `from` may queue the free of a block that the stream
-    /// `on` (null: none) may still use.
+    /// Returns true if a thread of the shard `from` may queue the free of a block, to be executed
+    /// later. The stream `on` (null: none) may still use the block.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // With `eager` or `graphs`, or for a default stream, the freeing thread must execute the
-        // free itself.
+        // The freeing thread must itself record an event (`eager`) or query the capture (`graphs`).
+        // The handle of a default stream may mean another stream in another thread.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Makes the id of the stream `s` known before a free is queued. `from`: the freeing thread's
-    /// shard, or null. Returns true on success.
+    /// Queries the id of the stream `s` (its unique number) before a free is queued, so that it is
+    /// stored. `from`: the freeing thread's shard, or null. Returns true on success.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
-        // The queue may be drained while `s` is being captured: CUDA then forbids the query of the
-        // id.
+        // The queued free, which needs the id, may be executed while `s` is being captured: CUDA
+        // then forbids the query.
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;

@@ -17,7 +17,8 @@ namespace detail {
 /// Allocates `bytes` from the upstream `up`, in the order of the stream `on` if not null. Returns
 /// null if `up` refuses, or rethrows if `Throwing`.
 ///
-/// Failure   Other errors are thrown, or reported if `try_allocate` of the upstream is called.
+/// Failure   Other errors are thrown, or go to the error sink if not `Throwing` and the upstream
+///           has `try_allocate`.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

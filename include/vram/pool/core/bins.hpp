@@ -46,8 +46,8 @@ public:
     /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
     /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The index is the exponent of `n` and its five highest fraction bits. Counting leading
-        // zeros instead would be slower on x86-64.
+        // The index is the exponent of `n` and its five highest fraction bits, which the conversion
+        // to `double` computes. Counting leading zeros instead would be slower on x86-64.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
@@ -63,7 +63,8 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // A list is circular with an end node: the two links of an only block are equal.
+        // A list is circular with an end node. If `b` is the only block, both its links point to
+        // that node, and the list becomes empty.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -119,8 +120,8 @@ public:
     }
 
 private:
-    /// Number of 64-bit words in `maps_`, two more than the lists need: they stop each search
-    /// without a bounds check.
+    /// Number of 64-bit words in `maps_`, two more than the lists need: a bit set in each ends
+    /// every search without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
@@ -135,7 +136,8 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets a bit in each of the two extra words of the bitmap.
+    /// Sets the first bit in each of the two extra words of the bitmap, so that each search ends
+    /// there.
     void end() noexcept {
         set(count);
         set(count + 64);

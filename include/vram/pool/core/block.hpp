@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// A list of pending uses (streams that may still access the free memory of a block), for blocks
-/// with more than one.
+/// The pending uses (streams that may still access the free memory) of one block, if it has several
+/// or if one covers only a part.
 struct use_node {
     tags      what;
     use_node* next = nullptr; ///< the next node in the list of unused nodes
@@ -25,18 +25,18 @@ struct links {
 };
 
 /// The descriptor, in host memory, of a block: a live, cached or free piece of a chunk. Stores one
-/// pending use (a stream that may still access the freed block); more are in a `use_node`. The base
-/// class links a free list or the table of live blocks.
+/// pending use (a stream that may still access the freed block); more are in a `use_node`. The
+/// links of the base class put it in a free list or the table of live blocks.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// Chosen for a request that still waits for streams or for memory: not counted as live; a
-        /// free is rejected.
+        /// Chosen for a request that still waits for streams or for physical memory: not counted as
+        /// live; a free is rejected.
         reserved,
         /// In a quick list for the next request of this size by its stream, or in no list while its
-        /// memory is moved.
+        /// physical pages are moved to other addresses.
         cached,
-        free, ///< in a free list, for any size and stream, unless kept for a captured graph
+        free, ///< in a free list; if kept for a captured graph, only for captures of its stream
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
@@ -52,13 +52,13 @@ struct block : links {
     /// The neighbour at higher addresses in the same chunk, or null.
     block* after = nullptr;
     union {
-        /// The stream `slot` may use the block until this epoch (a numbered part of its work) is
-        /// complete.
+        /// The stream `slot` may use the block until its work of this epoch (the time between two
+        /// of its events) is complete.
         std::uint64_t epoch = 0;
         use_node*     note;
     };
-    /// Of a free or cached block: index of the stream that may still use all of it, or `nobody`, or
-    /// `several`.
+    /// Of a free or cached block: index of the only stream that may still use it, or `nobody`, or
+    /// `several` (more streams, or a part of the block).
     std::uint32_t slot = nobody;
     union {
         std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size

@@ -21,8 +21,8 @@ namespace detail {
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks lie in separate chunks. `large_limit`: size up to which one large
-    /// block may be cached; 0: none.
+    /// `apart`: small blocks lie in separate chunks. Only one block above `quick_lists::largest` is
+    /// cached at a time, of at most `large_limit` bytes; 0: none.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -48,7 +48,7 @@ public:
         return reuse_large(slot, bytes, alignment, is_complete);
     }
     /// Caches a block that the stream with the index `slot` has freed, for requests of `bytes`. A
-    /// large block may be coalesced instead.
+    /// large block may be coalesced instead, depending on the live blocks in `counts`.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -78,12 +78,12 @@ public:
         if (b != nullptr) { coalesce(b, is_complete); }
         return b != nullptr;
     }
-    /// Coalesces cached blocks for a request of `bytes` that found no block. Returns true if there
-    /// were any.
+    /// Called if no free block fits a request of `bytes`: coalesces cached blocks, so that another
+    /// search may succeed. Returns true if there were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // For a small request, small cached blocks stay cached if larger ones exist and chunks
-        // cannot grow.
+        // For a small request, coalesces only the larger cached blocks, if there are any and chunks
+        // cannot grow. The small ones stay cached.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }
@@ -94,12 +94,13 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches a freed large block, or coalesces it.
+    /// Caches a freed large block of at most `large_limit_` bytes, and coalesces the one cached
+    /// before it. Coalesces others at once.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // Coalesces if no other block is in use, so that a repeated program finds the same
-        // addresses, and at the end of a chunk that can grow.
+        // If no other block is in use, coalesces, so that a repeated program finds the same
+        // addresses. A block at the end of a chunk that can grow is also coalesced.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
@@ -113,8 +114,8 @@ private:
         // Each chunk that can grow ends with a free block.
         return b.after->after == nullptr;
     }
-    /// Returns the cached large block if it suits the request of the stream with the index `slot`.
-    /// Otherwise coalesces it and returns null.
+    /// Returns the cached large block if it has the size and alignment and the stream with the
+    /// index `slot` freed it. Otherwise coalesces it and returns null.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

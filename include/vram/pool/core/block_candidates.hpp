@@ -18,8 +18,8 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` for the request `r`. `stream_arbiter` calls the functions to choose
-/// and allocate a block. If `counts` is null, the block stays reserved, not live. `InPlace`: chunks
+/// The free blocks of `heap` for the request `r`, as the `Candidates` from which a `stream_arbiter`
+/// chooses. If `counts` is null, the block is not made live but stays reserved. `InPlace`: chunks
 /// can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
@@ -37,13 +37,13 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// True if the chosen block, before it was reserved, may have lacked physical memory.
+    /// Set by `reserve`, for `put_back`: true if the chosen block may have lacked physical memory.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // in each turn: coalescing and other threads use up descriptors
+            heap.reserve(); // each time: coalescing and other threads use up descriptors
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
@@ -53,12 +53,13 @@ struct block_candidates {
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // No place can be used without a wait. Cached blocks are coalesced, because the result
-            // may fit.
+            // No place can be used without a wait. Coalesces cached blocks and searches again,
+            // because a coalesced block may fit.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Called before the first wait. Returns false: no second search is needed.
+    /// `stream_arbiter` calls this before its first wait. Returns false: nothing was queried, so it
+    /// need not search again.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -74,8 +75,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // Stored before the host waits: other threads may use up the reserved host memory during
-        // the wait.
+        // Stores the pending uses before the host waits: during the wait, other threads may use up
+        // the reserved host memory.
         heap.hold(b, before);
         return b;
     }
@@ -107,8 +108,8 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates a block for a stream that is being captured. Parts that belong to captured graphs
-    /// stay kept after the block is freed.
+    /// Allocates a block for a stream that is being captured. Parts that captured graphs may use
+    /// stay reserved for them even after this block is freed.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

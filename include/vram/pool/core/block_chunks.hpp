@@ -61,7 +61,8 @@ public:
         reserved_ -= gone.bytes;
         return gone;
     }
-    /// Records that the chunk has `by` more bytes at its end. `by` may be negative (modulo 2^64).
+    /// Records that the chunk has `by` more bytes at its end, or fewer: then `by` is the negative
+    /// number modulo 2^64.
     void extend(chunk& c, std::size_t by) noexcept {
         c.bytes += by;
         reserved_ += by;
@@ -82,8 +83,8 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`, the
-    /// largest of equals, or `size()` if none is available.
+    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`, of
+    /// equals the largest chunk. Returns `size()` if none is available.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

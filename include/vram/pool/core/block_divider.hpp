@@ -41,8 +41,8 @@ public:
     [[nodiscard]] free_blocks&       index() noexcept { return free_; }
     [[nodiscard]] free_blocks const& index() const noexcept { return free_; }
 
-    /// Makes sure that `count` descriptors and `count` lists of pending uses by streams are
-    /// available.
+    /// Makes sure that `count` descriptors and `count` nodes (`use_node`), for blocks with several
+    /// pending uses, are available.
     void reserve(std::size_t count) {
         blocks_.reserve(count);
         tags_.reserve(count);
@@ -55,11 +55,11 @@ public:
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
     /// `hold` sets the pending uses (streams that may still access the memory) of a block, `keep`
-    /// the parts kept for graphs. Both require `reserve`.
+    /// the parts that captured graphs may still use. Both require `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses by streams of the last block of a grown chunk. If that is impossible,
-    /// the old use covers the block.
+    /// Sets the pending uses by streams of the last block of a grown chunk. Without an unused
+    /// `use_node`, the stored use then also covers the added bytes.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -111,8 +111,8 @@ public:
         return b;
     }
 
-    /// Makes a block free, and coalesces it with free neighbours if their pending uses can be
-    /// merged. Returns the block with the memory.
+    /// Makes a block that is in no list free. Coalesces it with free neighbours if one descriptor
+    /// can store their pending uses. Returns the block with the memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -122,8 +122,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // The first block of a chunk, and the last if chunks can grow, must keep their descriptors;
-        // only `coalesce` takes care of that.
+        // The code below may drop any descriptor. `coalesce` keeps those of the first block of a
+        // chunk and, if chunks can grow, of the last.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -186,7 +186,7 @@ public:
 
 private:
     /// Does the same as `take` for a free block with several pending uses by streams. Each piece
-    /// keeps its uses.
+    /// keeps the uses of its own addresses.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

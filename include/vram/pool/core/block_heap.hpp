@@ -17,9 +17,10 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of some chunks of a pool: free blocks by size, others by address. Free blocks store
-/// which streams may still use them. The function `price` tells if a stream may use them now, after
-/// a wait, or not at all; `is_complete(use)`, if a use has ended.
+/// The blocks of some chunks of a pool: free blocks in lists by size, live and cached ones in a
+/// table by address. Free blocks store which streams may still use them. The function `price` tells
+/// if a stream may use them now, after a wait, or not at all; `is_complete(use)`, if a use has
+/// ended.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for an allocation or free.
@@ -34,8 +35,8 @@ public:
     using chunk_extension = detail::chunk_extension;
     using front_of        = detail::front_of;
 
-    /// `in_place`: each chunk can grow, and ends with a free block, perhaps of zero bytes. `apart`:
-    /// this is the heap of small blocks.
+    /// `in_place`: each chunk can grow, so its last block is always free, perhaps with zero bytes.
+    /// `apart`: this is the heap of small blocks.
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : divider_{in_place, apart} {}
     block_heap(block_heap&& other) noexcept : block_heap{} { *this = std::move(other); }
@@ -48,7 +49,7 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table of pages with physical memory, or null if all pages have some.
+    /// Sets the pool's table that records which pages have physical memory. Null: all have.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Reserves the host memory for the next `take`, so that it cannot fail.
@@ -75,8 +76,8 @@ public:
         return hand_out(divider_.take(place, bytes));
     }
 
-    /// Allocates from a free block that is found without a search and that the stream number `slot`
-    /// may use now; else returns null.
+    /// Allocates from the first blocks of a free list, without a longer search, if the stream
+    /// number `slot` may use one now; else returns null.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -124,8 +125,8 @@ public:
         return b;
     }
 
-    /// Returns the index of the idle chunk (without a live block) with the lowest price, or the
-    /// number of chunks if none is available.
+    /// Returns the index of the idle chunk (without a live block) that the asking stream may use
+    /// soonest, by `price`; the number of chunks if it may use none.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
@@ -138,13 +139,14 @@ public:
         return gone;
     }
 
-    /// Returns the place with the lowest cost by `judge(block)` among a limited number of free
-    /// blocks of at least `bytes`, or an empty place.
+    /// Returns the place with the lowest cost by `judge(block)` among at most 65 free blocks of at
+    /// least `bytes`. Its block is null if there is none.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for free blocks of at least `bytes`.
+    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last of a growing
+    /// chunk.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
@@ -155,8 +157,8 @@ public:
     /// block from its free list.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// Removes free blocks of chunks that can grow from their free lists, and passes each to
-    /// `taken`, until `taken` returns false.
+    /// In chunks that can grow, removes free blocks from their free lists, except if `skip(block)`
+    /// is true. Passes each to `taken` until that returns false.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -173,15 +175,15 @@ public:
         });
     }
 
-    /// Finds the chunk that must grow least to serve a request, and marks it busy until
-    /// `end_growth`. Returns a null `base` if none can.
+    /// Finds the chunk that must grow least for a request at or above `from(last block)`, and marks
+    /// it busy until `end_growth`. Returns a null `base` if none can.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
     /// Must be called after `begin_growth`. The chunk at `base` now has `by` more bytes of
-    /// addresses; 0 if the growth failed.
+    /// addresses, perhaps without physical memory; 0 if the growth failed.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -194,15 +196,15 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true once after all blocks were freed, if enough allocations were made before that.
-    /// The caller then coalesces all free memory.
+    /// Returns true, once, if all blocks were freed after at least `enough` allocations since the
+    /// last such result. The caller then coalesces all free memory.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
-    /// Coalesces free neighbours if their pending uses by streams can be merged, and drops complete
-    /// uses. Cost: a walk over all blocks.
+    /// Coalesces free neighbours if one descriptor can store their pending uses by streams, and
+    /// drops complete uses. Cost: a walk over all blocks.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -218,15 +220,15 @@ public:
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Makes memory kept for captured graphs unused. No graph may run any more, and no block may be
-    /// in a quick list.
+    /// Makes memory kept for captured graphs usable for all requests. No graph may run any more,
+    /// and no block may be in a quick list.
     void end_captures() noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Keeps for a captured graph all blocks that the stream with the index `slot` freed in the
-    /// epoch `from` or later.
+    /// Keeps for a captured graph, and so from other requests, all blocks that the stream with the
+    /// index `slot` freed in its epoch `from` or later.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }

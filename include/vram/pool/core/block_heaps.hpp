@@ -30,8 +30,8 @@ public:
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
-    /// physical memory are not used.
+    /// Sets the table that records which pages have physical memory. Null: unknown, so that a free
+    /// block marked `unbacked` is never used.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -49,8 +49,8 @@ public:
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
-    /// Returns the live, reserved or cached block that begins at `p`, or null. `bytes` is the size
-    /// stated by the caller.
+    /// Returns the live, reserved or cached block that begins at `p`, or null. `bytes`, the size
+    /// stated by the caller, selects the heap that is searched first.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }
@@ -65,8 +65,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the chunk without a live block that a stream may use soonest, as `price` tells.
-    /// `heap` is null if none exists.
+    /// Returns the chunk without a live block that the asking stream may use soonest, by `price`.
+    /// `heap` is null if it may use none.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

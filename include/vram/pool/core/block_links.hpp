@@ -60,8 +60,8 @@ public:
         b->bytes = bytes;
         return rest;
     }
-    /// Makes the first `bytes` of `rest` a new block. `rest` must not be a chunk's first; the
-    /// caller must reduce its size.
+    /// Makes the first `bytes` of `rest` a new block before it. `rest` must not be a chunk's first;
+    /// the caller must reduce `rest->bytes`.
     [[gnu::always_inline]] block* cut_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = nodes_.reuse();
         block* const         before = rest->before;
@@ -86,7 +86,7 @@ public:
         nodes_.put_back(gone);
     }
     /// Merges the block before `b`, which is not the first of a chunk, into `b`. The caller has
-    /// added that block's size.
+    /// already added its size to `b->bytes`.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

@@ -43,7 +43,8 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves the blocks of `other` into this list. The blocks of this list are then in no list.
+    /// Moves the blocks of `other` into this list. Blocks that were in this list before are then in
+    /// no list.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

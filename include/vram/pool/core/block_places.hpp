@@ -16,8 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// Finds places for a request in free blocks. `price(use)` tells if the asking stream may use
-/// memory with this pending use (earlier user stream) now, after a wait, or not at all.
+/// Finds places for a request in free blocks. `price(use)` returns when the asking stream may use
+/// memory with this pending use (an earlier user stream): now, after a wait, or never.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant: a block has at most `tags::most` pending uses.
@@ -32,12 +32,12 @@ public:
         block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
 
-    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
-    /// physical memory are not used.
+    /// Sets the table that records which pages have physical memory. Null: unknown, so that a free
+    /// block marked `unbacked` is never used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address from which the asking stream may use all the rest of `b`, perhaps
-    /// after a wait.
+    /// Returns the lowest address from which the asking stream may use `b` up to its end, now or
+    /// after a wait. Returns the end if there is none.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -55,7 +55,8 @@ public:
         if (b.slot == block::nobody) { return availability::ready; }
         return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
     }
-    /// Returns true if the first `bytes` of a block have physical memory and are ready (no wait).
+    /// Returns true if the first `bytes` of a block have physical memory and the asking stream may
+    /// use them without a wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {
@@ -63,8 +64,8 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest. `cost` is
-    /// `unavailable` if no place fits.
+    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest: at its
+    /// start or behind one of its uses. `cost` is `unavailable` if no place fits.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -119,8 +120,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the place at the first aligned address from `from` on. The block is null if the
-    /// place is too small or lacks physical memory.
+    /// Returns the place in `b` at the first aligned address from `from` on. The block is null if
+    /// fewer than `bytes` follow or if some lack physical memory.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {
