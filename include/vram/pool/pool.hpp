@@ -205,7 +205,8 @@ public:
     {
         return core_.upstream().device();
     }
-    /// Returns the observer of the upstream, which is also notified of the events of this pool.
+    /// Returns the observer of the upstream: an object that is notified of allocations and frees,
+    /// also of those of this pool.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {
@@ -224,7 +225,8 @@ private:
 };
 
 namespace detail {
-/// The type of `with::pool`, which also accepts the size of the first chunk.
+/// The type of `with::pool`. As an argument it takes the options, or only the size of the first
+/// chunk.
 struct pool_word : with::word<vram::pool, pool_options> {
     using with::word<vram::pool, pool_options>::operator();
     /// Returns an object that creates a pool with a first chunk of `initial_size` bytes when it is

@@ -13,26 +13,26 @@
 
 namespace vram {
 
-/// The options of a `pool`, a `slab` or a `monotonic`. The defaults suit one process that has a
-/// device to itself.
+/// The options of a `pool`, a `slab` or a `monotonic`. By default the size is not limited, which
+/// suits one process alone on a device.
 struct pool_options {
     /// Bytes that the constructor allocates from the upstream, rounded up to whole pages if that is
     /// virtual memory.
     std::size_t initial_size = 0;
-    /// The largest number of reserved bytes. A chunk that is being returned counts until the
-    /// upstream has freed it.
+    /// The largest number of reserved bytes: obtained from the upstream, live or free. A chunk that
+    /// is being returned counts until the upstream has freed it.
     std::size_t max_size = unsatisfiable;
-    /// Selects when events are recorded behind freed memory: when another stream needs the memory
-    /// (`lazy`), or with every free (`eager`).
+    /// Selects when the stream that freed memory records an event for other streams: when another
+    /// stream needs the memory (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
-    /// Permits captures of streams into graphs. Only captures of the same stream reuse memory freed
-    /// during a capture, until `forget_captures`.
+    /// Permits captures of streams into graphs. Until `forget_captures()`, memory freed during a
+    /// capture is reused only by captures of the same stream.
     bool graphs = false;
-    /// For virtual memory only: gives a request the physical pages of free memory before new memory
-    /// is reserved. The host may wait.
+    /// For virtual memory only: maps pages of free blocks to a new block before new memory is
+    /// reserved. The host may wait until they are unused.
     bool remap = false;
-    /// For virtual memory only: excess of reserved over peak live bytes (0.07: 7 %) above which
-    /// free pages may be mapped to second addresses.
+    /// For virtual memory only: if reserved bytes would exceed the live peak by this share (0.07
+    /// for 7 %), requests may get free pages at second addresses (infinity: never).
     double slack = std::numeric_limits<double>::infinity();
 };
 

@@ -22,8 +22,8 @@
 
 namespace vram {
 
-/// Allocates blocks of one size, cut from chunks of the upstream. A request waits at most for the
-/// last user of its block.
+/// Allocates blocks of one size, cut from chunks of the upstream. The requesting stream (without
+/// one, the host) waits at most for the stream that used the block last.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
@@ -97,8 +97,8 @@ public:
                              [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than lack
-    /// of memory are reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink receives
+    /// errors other than lack of memory.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -109,8 +109,8 @@ public:
             return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// lack of memory are reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
+    /// receives errors other than lack of memory.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -123,8 +123,8 @@ public:
         });
     }
 
-    /// Frees a block. Only earlier work of the stream `s` may still use it. An invalid free is
-    /// reported and frees nothing.
+    /// Frees a block. Only work enqueued on the stream `s` before this call may still use it. An
+    /// invalid free is reported and frees nothing.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -168,8 +168,8 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p` (null: nothing), which the stream `on` (null: none) may still use.
-    /// Returns false for an invalid free.
+    /// Frees the block at `p`, which the stream `*on` may still use (null `on`: no stream). Returns
+    /// false for an invalid free; a null `p` is ignored.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }

@@ -28,8 +28,8 @@ namespace vram {
 ///
 /// Failure   `span<Element>` throws `loader_error`; `record_stream` throws errors of the platform.
 /// Threads   One thread at a time; any thread may release a batch, even after the loader's end.
-/// Streams   The loader overwrites the memory after the work enqueued before the release on the
-///           loop's stream and on added streams.
+/// Streams   The loader overwrites the memory only after the work that was enqueued before the
+///           release on the loop's stream and on the streams given to `record_stream`.
 /// Cost      A release records one event on each stream that uses the batch.
 template <class Platform>
 class batch {
@@ -54,8 +54,8 @@ public:
     /// Returns the number of bytes of the batch, with padding; 0 after a release. Any batch may be
     /// shorter than `batch_bytes`.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
-    /// Returns the number of the batch in the order of the requests to the source, from 0 in each
-    /// pass; 0 after a release.
+    /// Returns the number of the batch in the order of the loader's requests, from 0 in each pass;
+    /// batches left out count. 0 after a release.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
     /// Returns the index that the loader passed to the source for this batch; 0 after a release.
     /// Differs from `index()` in shuffled order.

@@ -22,8 +22,10 @@ namespace detail {
 /// Plans one pass over a loader's source by the options `shuffle`, `shard`, `shards` and `last`:
 /// the number and order of the batches, and which are delivered, padded or left out.
 ///
-/// Failure   Throws `loader_error` if the source ends early or a short batch cannot be left out.
-/// Threads   `begin` may be called while no other thread calls any function.
+/// Failure   Throws `loader_error` if the source ends early, or if a batch planned as full is
+///           short.
+/// Threads   No other function may be called during `begin`; any number of threads may call the
+///           others.
 template <class Source>
 class batch_plan {
     using source_type = batch_source<Source>;
@@ -45,8 +47,8 @@ public:
         index_order order;
     };
 
-    /// Plans the pass `epoch`, from 0. May call `produce(index)`, which makes the source produce a
-    /// batch and returns the bytes.
+    /// Plans pass number `epoch` (from 0; each is shuffled differently). May call `produce(index)`,
+    /// which makes the source write a batch and returns its bytes.
     template <class Produce>
     [[nodiscard]] pass begin(std::uint64_t epoch, Produce const& produce) {
         loader_options const& o = options_;
@@ -68,7 +70,7 @@ public:
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
         }
         next.order.part(o.shard, o.shards);
-        // The first `rest` of the loaders that share the source get one batch more than the others.
+        // The `shards` loaders divide `n` batches: the first `rest` of them get one batch more.
         std::size_t const rest = drop ? 0 : n % o.shards;
         next.batches           = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = next.batches; }
@@ -81,14 +83,14 @@ public:
     /// which ends the loop.
     enum class verdict { batch, left_out, end };
 
-    /// Returns the treatment of a batch of `bytes` bytes (0: none). Unless `stopping`, throws
-    /// `loader_error` for an invalid size.
+    /// Returns what becomes of a batch of `bytes` bytes (0: no batch). Throws `loader_error` if the
+    /// batch is absent or short against the plan, unless the loader is `stopping`.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
             throw ends_early();
         }
-        // A source with `is_short(index)` has decided before: no short batch was requested.
+        // `begin` asked the source by `is_short(index)`: no batch to leave out was requested.
         if constexpr (source_type::decides) { return verdict::batch; }
         if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
         if (total_ == unknown || !exact()) { return verdict::left_out; }
@@ -96,8 +98,8 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if the block must be filled with `loader_options::pad_with` before the source
-    /// writes batch `asked`, which may leave gaps.
+    /// Returns true if the block must first be filled with `loader_options::pad_with`, because the
+    /// source may write batch `asked` (its index) only in part.
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -114,13 +116,13 @@ public:
     }
 
 private:
-    /// Returns true if, for a source with `size()`, `last_batch::drop` knows in advance which
-    /// batches are left out.
+    /// Returns true if `last_batch::drop` chooses the batches to leave out before the pass begins
+    /// (for a source with `size()`).
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// Returns the number of batches to request with `last_batch::drop`, and stores their indices
-    /// in `order` unless these are the first batches.
+    /// For `last_batch::drop`: returns the number `n` of batches to request. Stores their indices
+    /// in `order` if these are not 0 to `n - 1`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -133,7 +135,7 @@ private:
             if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }
             return n;
         } else {
-            // Loaders that share the source must all leave out the same batch.
+            // All `shards` loaders must leave out the same batch: the source's last one, if short.
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
@@ -158,8 +160,8 @@ private:
     /// The source's `size()` at the beginning of this pass; `unknown` if the source has no such
     /// function.
     std::size_t total_ = unknown;
-    /// The source's `size()` when `last_is_short` tested the last batch; `unknown` before. A pass
-    /// of equal size uses the result again.
+    /// The source's `size()` when `last_is_short` tested the last batch; `unknown` before.
+    /// `last_short_` is valid as long as `size()` is equal.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -84,8 +84,8 @@ template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
-/// A source with `size()`, the number of its batches, so that the loader can shuffle them. Ranges
-/// are excluded: empty elements are skipped.
+/// A source with `size()`, the number of its batches, so that the loader can shuffle them. No range
+/// is one, because its empty elements are no batches.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
@@ -98,8 +98,8 @@ concept measured_source = counted_source<S> && requires(S const& s, std::size_t 
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// A `measured_source` that decides with `is_short(index)` which batches are short: a batch with
-/// few bytes can be complete.
+/// A `measured_source` with a function `is_short(index)` that decides which batches are short, so
+/// that a batch with few bytes can count as complete.
 template <class S>
 concept deciding_source = measured_source<S> && requires(S const& s, std::size_t index) {
     { s.is_short(index) } -> std::same_as<bool>;
@@ -110,8 +110,8 @@ concept deciding_source = measured_source<S> && requires(S const& s, std::size_t
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// A source that a loader can read again from the beginning: a range that can be iterated more than
-/// once, or no range. A source that keeps a position needs a member `restart()`.
+/// A source that can be read again from the beginning: all but single-pass ranges. One with a
+/// position needs a member `restart()`, which is not checked here.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
@@ -154,8 +154,8 @@ public:
         return source().enqueue(to, index, copies);
     }
 
-    /// Converts the source's result `count` to the bytes of the batch. Throws `loader_error` if
-    /// `count` exceeds `room` or is negative.
+    /// Converts the source's result `count` to the bytes of the batch (true: `room` bytes). Throws
+    /// `loader_error` if `count` exceeds `room` or is negative.
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {

@@ -44,8 +44,8 @@ public:
         p.now      = Pinned::state::empty;
         p.enqueued = false;
     }
-    /// Records the end of copy `which` of the block `p`, possibly before its callback has run.
-    /// Returns false if recorded already.
+    /// Records the end of copy number `which` of the block `p`; a callback that runs later does
+    /// nothing. Returns false if the end is recorded already.
     [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
         if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
         if (!p.flagged) { ++p.completed_early; }
@@ -71,8 +71,8 @@ public:
         }
     }
 
-    /// Returns the number of copies that were begun and whose end is not recorded. A copy that
-    /// could not be enqueued counts until `end_all`.
+    /// Returns the number of copies between `begin` and `end`. A copy that could not be enqueued
+    /// counts until `end_all` ends it.
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
     /// Returns the block of the oldest enqueued copy with a completion flag, or null.

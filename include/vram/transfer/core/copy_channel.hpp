@@ -26,12 +26,12 @@
 namespace vram {
 namespace detail {
 
-/// Functions that a `copy_channel` calls in its owner (a loader or an unloader), with the owner's
-/// lock held.
+/// The functions of the owner (a loader or an unloader) that its `copy_channel` calls, with the
+/// owner's lock held.
 template <class Platform>
 struct copy_owner {
-    /// Called when the copy of `p` is complete. If `p.in_flight` is true, the next user of `p` must
-    /// wait for `p.copied` instead.
+    /// Called when the copy of `p` is complete. If `p.in_flight` is true, it may still run: the
+    /// next user of `p` must wait for `p.copied`.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
     /// Called if the end of the enqueued copies cannot be awaited, because of the error `why`. The
     /// owner passes `why` to the program.
@@ -57,8 +57,8 @@ public:
     struct settings {
         bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        /// If false, nothing reports the end of a copy: the next user of a pinned block waits for
-        /// the event of the copy.
+        /// If false, nothing reports the end of a copy: the thread that next uses a pinned block
+        /// waits for the event of the copy.
         bool call_back = true;
     };
 
@@ -94,8 +94,8 @@ public:
         return p.enqueued;
     }
 
-    /// Enqueues the copy of a batch to the device block `to`, and returns null or the exception.
-    /// Afterwards `from` may already be refilled.
+    /// Enqueues the copy of a batch to the device block `to`, and returns null or the exception. On
+    /// return, another thread may already be refilling `from`.
     [[nodiscard]] std::exception_ptr upload(pinned& from, slot& to) noexcept {
         to.size   = from.size;
         to.filled = from.filled;
@@ -111,12 +111,12 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // For `staged_wait`, with the lock held: the number of copies in progress, and the block of the
-    // oldest with a completion flag, or null.
+    // The number of copies in progress, and the block of the oldest copy with a completion flag, or
+    // null. `staged_wait` calls both with the lock held.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Records the end of the copy of `p` and tells the owner. An incomplete copy needs
-    /// `p.in_flight`. The caller holds the lock.
+    /// Records the end of the copy of `p` and tells the owner. The copy must be complete or
+    /// `p.in_flight` true. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
@@ -131,8 +131,8 @@ public:
             }
         }
     }
-    /// Without the lock, queries the event of each enqueued copy, because a failed device reports
-    /// no ends. Passes an error to the owner.
+    /// Called without the lock: queries the event of each enqueued copy, because a failed device
+    /// runs no callback. Passes an error to the owner.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
@@ -146,8 +146,8 @@ public:
         }
     }
 
-    /// Records that all copies have ended. The caller holds the lock, and knows that every callback
-    /// has run or will never run.
+    /// Records that all copies have ended. The caller holds the lock, and knows that no callback
+    /// can run any more.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the waits
     /// for the stream and the device fail.
@@ -169,8 +169,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Reports name the line that created the loader or unloader. `user_code` hides the line of
-        // the calling thread, which differs between runs.
+        // Reports about the copy name the line that created the loader or unloader, not the line at
+        // which a thread happens to enqueue it (hidden by `user_code`).
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -186,8 +186,8 @@ private:
             p.flagged = false;
             if (p.timed) { Platform::record(p.copied, on); }
             if (how_.call_back) { lane_.set_flag(p); }
-            // The event shows the end of the copy if no completion flag does. If copies are timed,
-            // it is recorded above already.
+            // Without a completion flag, the event `p.copied` shows the end of the copy. If
+            // `p.timed`, it was recorded above.
             if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
             Platform::record(s.copied, on);
             p.over        = p.flagged ? &s.copied : &p.copied;
@@ -202,8 +202,8 @@ private:
             return problem;
         }
     }
-    /// Arranges that the end of the enqueued copy is reported. Without a flag or callback, the next
-    /// user of `p` waits (`in_flight`).
+    /// Enqueues the callback that reports the end of the copy, unless a flag does. Without both,
+    /// the next user of `p` waits (`in_flight`).
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -30,8 +30,8 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// Must be called in a `catch` block. Returns the current platform error with `where` and the batch
-/// in its text, or `wrap(exception)` otherwise.
+/// Must be called in a `catch` block. Returns an error of the platform with `where` and the batch
+/// added to its text; for any other exception, returns `wrap(exception)`.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,
@@ -49,8 +49,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Must be called in a `catch` block for a failed copy. Returns the exception, with the batch in an
-/// error of the platform.
+/// Must be called in a `catch` block for a failed copy. Returns the exception; if it is an error of
+/// the platform, its text names the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -58,8 +58,8 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// Must be called in a `catch` block for a source's exception. Returns a `loader_error` with that
-/// cause, or the extended platform error.
+/// Must be called in a `catch` block for a source's exception. Returns a platform error with the
+/// batch named; others become the cause of a `loader_error`.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

@@ -29,8 +29,8 @@ public:
     /// Creates the order `places[0]`, `places[1]`, ...
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
-    /// Shuffles the indices by random numbers from `seed`. Does not change a default-constructed
-    /// order.
+    /// Shuffles the indices by random numbers from `seed`. A default-constructed order has no fixed
+    /// length, and stays unchanged.
     void shuffle(std::uint64_t seed) noexcept {
         // The shuffle of Fisher and Yates.
         for (std::size_t i = places_.size(); i > 1; --i) {

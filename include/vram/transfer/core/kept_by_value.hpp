@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The type in which a class stores a constructor argument `Object&&`: by value, or a reference if
-/// an lvalue cannot be copied.
+/// The type in which a class stores a constructor argument `Object&&`: by value, or by reference
+/// for an lvalue of a type without a copy constructor.
 template <class Object>
 using kept_by_value = std::conditional_t<std::constructible_from<std::decay_t<Object>, Object>,
                                          std::decay_t<Object>, Object>;

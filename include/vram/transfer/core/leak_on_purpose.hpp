@@ -13,9 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// A member that keeps an object alive until the process ends, because other code may still write
-/// to the object, such as a callback of a failed device. Leak checkers find the object reachable
-/// from a list.
+/// A member that keeps the object that contains it alive until the process ends, because other code
+/// may still write to the object, such as a callback of a failed device. A global list refers to
+/// the object, so that leak checkers do not report it.
 ///
 /// Threads   Any thread may call `keep`, once for each object.
 class leak_on_purpose {

@@ -81,13 +81,13 @@ public:
     /// stop token to return early.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // First, no producer begins another batch: a source that returns early would otherwise be
-        // asked for one more batch.
+        // The producers are stopped first. Otherwise they would ask a source that returns early for
+        // one more batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Ends the pass over the source. Keeps this object until the process ends if callbacks or
-    /// flags may still access its memory.
+    /// Ends the pass over the source. If the wait for callbacks and flags fails, keeps this object
+    /// until the process ends: they may still access it.
     void shut_down() noexcept {
         if (!end_pass()) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -144,8 +144,8 @@ private:
         start();
     }
 
-    /// Returns `o` with defaults (0) replaced by numbers. Throws if the budget is too small or the
-    /// source lacks a required function.
+    /// Returns `o` with defaults (0) replaced by numbers. Throws if `o.budget` is too small for the
+    /// blocks, or the source lacks a required function.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
@@ -199,7 +199,7 @@ private:
     }
 
     /// Returns a block for `produce_only`: a pinned block or, if the source enqueues its own
-    /// copies, a device block that is not held.
+    /// copies, a device block that the loop does not use.
     [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -225,8 +225,8 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // `pinned_now` and `slot_now` return null once a batch is filled or ready. A batch that is
-        // left out is followed by another.
+        // Repeated because a batch may be left out. Once a batch is filled or ready, `pinned_now`
+        // and `slot_now` return null.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -234,8 +234,8 @@ private:
         }
     }
 
-    // Steps of producing a batch, for a pinned block, which is copied later, or a device block,
-    // into which the source enqueues copies.
+    // Steps of producing a batch, each for two kinds of block: a pinned block, which is copied
+    // later, or a device block, into which the source enqueues copies.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -275,8 +275,8 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception of the source, or null. It is moved on, so that this thread keeps no
-        // reference to the exception.
+        // The exception of the source, or null. It is moved to the place from which the loop throws
+        // it, so this thread keeps no reference.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -320,7 +320,7 @@ private:
     }
 
     /// Returns the bytes of batch `index`, produced by `call`. Throws the source's exception with
-    /// both numbers, or `loader_error` for an invalid count.
+    /// `index` and `asked`, or `loader_error` for an invalid count.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {

@@ -54,12 +54,12 @@ struct pinned_slot {
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of callbacks still to run although a query has shown the ends of their copies. These
-    /// callbacks must do nothing.
+    /// Number of callbacks still to run after a query of an event has already shown the end of the
+    /// copy. These callbacks must do nothing.
     std::size_t completed_early = 0;
 
-    /// Event that is complete only if the slot's last copy is: `copied`, or the event of the device
-    /// block. Null before a copy.
+    /// Event that, once complete, proves that the slot's last copy is complete: `copied`, or the
+    /// event of the device block. Null before a copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
     /// The `copy_channel` that enqueues the copies of this slot, for the callback of a copy, which
@@ -75,8 +75,8 @@ struct pinned_slot {
     /// the copy.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
-    /// True if nothing proves that the last copy is complete. The block is then freed only after a
-    /// wait for the device.
+    /// True if the last copy may still run, because it and the wait for its end failed. The block
+    /// is then freed only after a wait for the device.
     bool end_unknown = false;
     /// True if `last_batch::drop` leaves out the batch in this block: the batch is not copied, and
     /// the loop gets the next one.

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// A range with the elements of another range, which must outlive it. A loader of an lvalue range
-/// stores one.
+/// A range with the elements of another range, which must outlive it. If a loader's source is
+/// an lvalue range, the loader stores this instead of a copy.
 template <std::ranges::input_range Range>
 class referred_range {
 public:

@@ -60,15 +60,15 @@ struct slot {
     std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
-    /// Index of the pair of timed events in `use_times` that measures how long the batch is used;
-    /// `use_times::untimed` if none does.
+    /// Index of the pair of timed events in `use_times` (the timer of the loop's uses) that
+    /// measures this use; `use_times::untimed` if none does.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
-    /// Stream that used the block last, and the number of its batch, for reports. Without members
-    /// on platforms without such reports.
+    /// Stream that used the block last, and the number of its batch, for reports. An empty type on
+    /// platforms that do not report them.
     [[no_unique_address]] last_use<Platform> last{};
     /// True from the release of the batch (`record_users`, which records the event `released`)
-    /// until the copy stream waits for this event.
+    /// until `await_users` has enqueued the wait for this event.
     bool in_use = false;
     /// True if nothing proves that the last use is complete. The block is then freed only after a
     /// wait for the device.
@@ -104,15 +104,15 @@ struct slot {
         }
     }
     /// Makes the stream `on` wait for all streams that used the block, and forgets these streams.
-    /// Does nothing before `record_users`.
+    /// Does nothing if `in_use` is false.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);
         for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
         forget_users();
     }
-    /// Blocks the calling thread until the streams that use the block are done. If a wait fails,
-    /// sets `end_unknown` and returns false.
+    /// Blocks the calling thread until the program's stream `on` and the added streams are done. If
+    /// a wait fails, sets `end_unknown` and returns false.
     [[nodiscard]] bool finish_users(stream on) noexcept {
         auto const complete = [](stream of) {
             return wait_or_report<Platform>(of, [of] { return Platform::device_of(of); });

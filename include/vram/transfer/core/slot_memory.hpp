@@ -62,8 +62,8 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Allocates `bytes` bytes for each slot, and completion flags if `budget` permits. Returns the
-    /// number of blocks that could not be pinned.
+    /// Allocates `bytes` bytes for each slot, and completion flags if all fits in `budget`. Returns
+    /// the number of blocks that could not be pinned (without `pageable`: throws).
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =
@@ -79,7 +79,7 @@ public:
                 ++no;
             }
         }
-        // A budget of 0 means no flags.
+        // No flags if the budget is 0 or too small, or if a block is not pinned.
         if (budget >= with_flags && no == 0) { allocate_flags(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {

@@ -13,8 +13,8 @@ namespace vram {
 namespace detail {
 
 /// A queue that returns slots (places for a batch) in the order of their `index`, from 0 without
-/// gaps, or in the order of their addition if `ordered` is false. The indices in the queue must
-/// differ by less than `window`.
+/// gaps, or in the order of their addition if `ordered` is false. The ordered queue has `window`
+/// places: its indices must differ by less.
 ///
 /// Threads   One thread at a time.
 template <class Slot>

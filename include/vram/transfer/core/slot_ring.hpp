@@ -37,8 +37,8 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Returns the device block of the next batch, for which the stream `s` waits; null after the
-    /// last batch. Throws if the batch failed.
+    /// Waits for the next batch, makes the stream `s` wait for its copy, and returns its device
+    /// block; null after the last. Throws if the batch failed.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -73,8 +73,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If the wait failed, work may still use the block, so the block is never used for
-            // another batch.
+            // If this wait fails too, work may still use the block. It is then not made free, so no
+            // other batch gets it.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }
@@ -102,8 +102,8 @@ protected:
     /// the loader has producer threads.
     virtual void produce_inline() = 0;
 
-    /// Starts a pass over the source. No thread may be filling or copying, and no callback pending;
-    /// others may release batches.
+    /// Starts a pass over the source. No thread may be filling or copying, and no callback may be
+    /// left to run; threads may release batches meanwhile.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -157,8 +157,8 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready or none can come, and copies meanwhile. Returns false after the
-    /// timeout; adds surplus copying time to `spare`.
+    /// Waits until a batch is ready or none can come, enqueueing copies meanwhile. Returns false
+    /// after `timeout`. Adds copying time while a batch was ready to `spare`.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -177,12 +177,12 @@ private:
             fills ? produce_inline() : this->copy_all();
             held = this->threads_.hold();
             this->rules_.consumer_works(false);
-            // A batch was ready, so the loop did not wait for this work.
+            // A batch was ready, so this time does not count as the loop's waiting time.
             if (there) { spare += clock::now() - since; }
         }
     }
-    /// Returns true if the loop's thread must fill a device block itself: no producers, no pinned
-    /// blocks, and no batch ready.
+    /// Returns true if the loop's thread must fill a device block itself: the loader has no
+    /// producers and no pinned blocks, and no batch is ready.
     [[nodiscard]] bool can_fill_here() const noexcept {
         auto const& b = this->table_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
@@ -202,8 +202,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. A copy that becomes possible is enqueued by a waiting
-    /// producer that polls, or by the calling thread.
+    /// Makes the device block `s` free. If a copy is then possible, a producer that polls enqueues
+    /// it, or else the calling thread.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
@@ -222,7 +222,8 @@ private:
     /// Number of batches that the loop took in this pass over the source: an error names the next
     /// batch by this number.
     std::size_t taken_ = 0;
-    /// Sum of `loader_statistics::wall_ns` of earlier passes over the source.
+    /// `loader_statistics::wall_ns` when this pass over the source began: the sum of the earlier
+    /// passes.
     std::uint64_t passed_ns_ = 0;
     bool          ended_     = false;
 };

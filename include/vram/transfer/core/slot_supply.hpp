@@ -63,8 +63,8 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the slots, and the copy stream unless `copies` contains one. Defaults (0) in
-    /// `options` must have been replaced by numbers.
+    /// Creates the slots, and the copy stream unless `copies` contains one. `loader_core::complete`
+    /// must have replaced the defaults (0) in `options`.
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},
@@ -92,8 +92,8 @@ protected:
     /// NaN, and an unsigned integer is the largest number.
     static constexpr unsigned char poison = 0xFF;
 
-    /// Prepares the pinned block `p` to be filled: waits for a copy that nothing reports, and
-    /// overwrites the block if `checker` is set.
+    /// Prepares the pinned block `p` to be filled: waits for its last copy if nothing reported the
+    /// end, and overwrites the block if `checker` is set.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -117,8 +117,8 @@ protected:
         }
     }
 
-    /// Waits for an empty pinned block and assigns the next batch to it, while enqueueing possible
-    /// copies. Returns null at the end.
+    /// Waits for an empty pinned block, enqueueing possible copies meanwhile, and assigns the next
+    /// batch to it. Returns null if no batch is left.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -131,7 +131,7 @@ protected:
         }
     }
     /// Without producer threads: assigns the next batch to a pinned block. Returns null if a batch
-    /// is filled or ready, or none left.
+    /// is filled or ready, or no batch is left.
     pinned* pinned_now() {
         auto held = threads_.hold();
         if (table_.waiting() || table_.ready()) { return nullptr; }
