@@ -15,8 +15,8 @@ namespace vram {
 ///
 ///     fragmentation const f{memory.usage(), memory.free_memory()};
 struct fragmentation {
-    /// The share of the peak reserved bytes beyond the peak live bytes: one minus the utilisation
-    /// of GMLake and STAlloc.
+    /// 1 - peak live bytes / peak reserved bytes: one minus the utilisation in the papers of GMLake
+    /// and STAlloc.
     double unused = 0;
     /// The share of the free memory outside the largest free piece, as in TensorFlow's BFC
     /// allocator.
@@ -24,8 +24,8 @@ struct fragmentation {
     /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
     /// bytes (PyTorch's memory viewer).
     double holes = 0;
-    /// Free bytes in chunks with a live or graph-retained block: `trim` cannot return such chunks
-    /// (PyTorch's inactive_split_bytes).
+    /// Free bytes in chunks with a block that is live or kept for a captured graph: `trim` cannot
+    /// return such chunks (PyTorch's inactive_split_bytes).
     std::size_t stranded = 0;
     /// Live bytes beyond the requested ones, because sizes are rounded up.
     std::size_t rounding = 0;

@@ -24,7 +24,7 @@ struct geometric_growth {
     static constexpr bool asks_device = false;
 
     double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64
-    /// Smallest size of a chunk for a request above 1 MiB; for other requests it is `unit`.
+    /// Smallest size of a chunk for a request above 1 MiB; smaller requests get at least `unit`.
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 

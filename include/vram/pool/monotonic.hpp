@@ -143,12 +143,12 @@ public:
     }
 
     /// Returns a mark of the current position for `unwind`, valid until an earlier position is
-    /// unwound. `trim` keeps the chunks before.
+    /// unwound. `trim` keeps the chunks up to this position.
     [[nodiscard]] monotonic_mark mark() {
         return monotonic_mark{core_.mark(monotonic_mark::next().serial_)};
     }
-    /// Frees all blocks since the mark `to`. Earlier work of `s`, and of streams that allocated or
-    /// freed the blocks, may still use them.
+    /// Frees all blocks since the mark `to`. Earlier work of `s`, and earlier work of streams that
+    /// allocated or freed the blocks, may still use them.
     void unwind(monotonic_mark to, stream s) { core_.unwind(to.serial_, &s); }
     /// Frees all blocks since the mark `to`. Only streams that allocated or freed some of these
     /// blocks may still use them.
@@ -170,7 +170,7 @@ public:
     [[nodiscard]] bool owns(void const* p) const { return core_.owns(p); }
     /// Returns the usage. `live` and `requested` count bytes that were neither freed nor unwound.
     [[nodiscard]] memory_usage usage() const { return core_.usage(); }
-    /// Returns the free memory above the bump pointer and in unused chunks. Freed blocks count only
+    /// Returns the free memory after the last block and in unused chunks. Freed blocks count only
     /// once they are unwound.
     [[nodiscard]] free_pieces free_memory() const { return core_.free_memory(); }
     /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
@@ -192,7 +192,7 @@ public:
         return bytes;
     }
     /// Must be called before a raw `cudaStream_t` is destroyed. Only work that `s` has now may
-    /// still use its blocks.
+    /// still use the blocks that `s` allocated or freed.
     void retire(stream s) { core_.retire(s); }
     /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
     /// graph may be launched again or be captured now.
@@ -206,7 +206,7 @@ public:
     {
         return core_.upstream().device();
     }
-    /// Returns the observer of the upstream.
+    /// Returns the observer of the upstream, which is also notified of the events of this resource.
     [[nodiscard]] decltype(auto) observer()
         requires observed_resource<Upstream>
     {

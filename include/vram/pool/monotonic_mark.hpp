@@ -16,7 +16,7 @@ template <class Upstream, growth Growth>
 class monotonic;
 
 /// A position in the allocations of a `monotonic`: the result of `mark` and the argument of
-/// `unwind`. A mark of another resource is recognised.
+/// `unwind`. A mark of another resource is a broken contract.
 class monotonic_mark {
 public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;

@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// A resource with peaks that can be restarted from the current values (`reset_peaks`) and raised
-/// again (`raise_peaks`).
+/// A resource whose peaks can be set to the current values (`reset_peaks`) and later raised to the
+/// earlier peaks (`raise_peaks`).
 template <class R>
 concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -38,7 +38,8 @@ public:
     /// Ends the measurement and restores the pool's own peaks.
     ~peak_scope() { pool_.raise_peaks(before_); }
 
-    /// Returns the peak of `usage().live` in this scope; of an `arena`, an upper bound of it.
+    /// Returns the peak of `usage().live` in this scope; for an `arena`, an upper bound, because
+    /// the peaks of its shards are added.
     [[nodiscard]] std::size_t live() const { return pool_.usage().peak_live; }
     /// Returns the peak of the reserved bytes in this scope.
     [[nodiscard]] std::size_t reserved() const { return pool_.usage().peak_reserved; }

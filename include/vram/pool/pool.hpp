@@ -82,8 +82,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
-    /// Allocates a block that the stream may use without a wait, or returns null. Throws
-    /// `std::bad_alloc` and errors of the platform.
+    /// Allocates free memory that the stream may use without a wait, or returns null; the pool does
+    /// not grow. Throws `std::bad_alloc` and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) {
@@ -171,8 +171,8 @@ public:
         resource_call const own;
         return core_.trim(keep);
     }
-    /// Returns empty chunks that no stream uses to the upstream, without a wait. Records events for
-    /// other empty chunks. Returns the bytes returned.
+    /// Returns empty chunks that no stream uses to the upstream, without a wait. Records events so
+    /// that a later call can return others. Returns the bytes returned.
     std::size_t trim_no_wait() {
         resource_call const own;
         return core_.trim_no_wait();

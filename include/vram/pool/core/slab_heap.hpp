@@ -59,14 +59,14 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept {
         return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
-    /// Returns the number of blocks for the next chunk: as many as the heap has, but at least 64
-    /// KiB, and at most `most()`.
+    /// Returns the number of blocks for the next chunk: as many as all chunks have now, but at
+    /// least 64 KiB of blocks and at most `most()`.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
-    /// Returns the largest number of blocks of a chunk: 2 MiB of blocks, but at least 8 blocks.
+    /// Returns the largest number of blocks of a chunk: as many as fit into 2 MiB, but at least 8.
     [[nodiscard]] std::size_t most() const noexcept {
         std::size_t const n = 2_MiB / stride();
         return n < 8 ? 8 : n;
@@ -81,14 +81,15 @@ public:
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    /// Allocates the block retained last for graphs of the stream `slot`, which is being captured,
-    /// or returns null.
+    /// Allocates a block kept for graphs of the stream `slot`, which is being captured: the one
+    /// freed last. Returns null if there is none.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
         return n;
     }
-    /// Allocates the lowest clean block (free, used by no stream) of one chunk, or returns null.
+    /// Allocates a clean block (free, used by no stream): the lowest of the first chunk that has
+    /// one. Returns null if there is none.
     [[nodiscard]] entry* take_clean() noexcept {
         chunk* const c = with_clean_;
         if (c == nullptr) { return nullptr; }
@@ -124,14 +125,14 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of block at its address. Returns false if the
-    /// address is in no block.
+    /// Adds to the error of a rejected free whether the block at its address is live or free.
+    /// Returns false, and changes nothing, if there is no block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // True for an address in the unused rest of the chunk.
+        // The end of a chunk may be too small for a block: no block is there.
         if (offset / stride() >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride()];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
@@ -146,15 +147,15 @@ public:
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// Frees a live block that the stream `slot` may use until `epoch`, which is at least that of
-    /// the stream's previous free.
+    /// Frees a live block that the stream `slot` may use until its `epoch` (part of its work) is
+    /// complete. Epochs of one stream must not decrease.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of `n`: puts the block back to the old end of the list of the stream
-    /// `slot`.
+    /// Undoes the allocation of `n`: puts the block back into the list of the stream `slot`, as the
+    /// one freed first.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
@@ -168,8 +169,8 @@ public:
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a block also used by a graph, which no stream can allocate until `forget_captures`.
-    /// `slot` and `epoch`: as for `give`.
+    /// Frees a block that a graph and the stream `slot` (until `epoch`) may use. No stream can
+    /// allocate the block until `forget_captures`.
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);
@@ -177,8 +178,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes the freed blocks of a stream available to all streams if `done(slot, epoch)` returns
-    /// true.
+    /// Makes each freed block available to all streams for which `done(slot, epoch)` returns true:
+    /// its stream no longer uses it.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -187,8 +188,7 @@ public:
             }
         }
     }
-    /// Frees the blocks kept for graphs. Called when no captured graph is running or will be
-    /// launched again.
+    /// Frees the blocks kept for graphs. No captured graph may be running or be launched again.
     void end_captures() noexcept {
         for (chunk* c : chunks_) {
             for (entry& n : c->entries) { n.in_graph = false; }
@@ -207,8 +207,8 @@ public:
         }
     }
 
-    /// The stream for which a chunk was allocated, and the epoch after which other streams may use
-    /// its blocks.
+    /// A stream that alone may use the blocks of a new chunk, until its `epoch` (part of its work)
+    /// is complete.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;

@@ -24,8 +24,8 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory of the request's device, or 0 if no slack limit applies or the
-    /// query fails.
+    /// Returns the total memory of the device of the request's stream. Returns 0 with `remap`,
+    /// without a slack limit, or if the query fails.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -36,8 +36,8 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns how many of `fresh` bytes of new memory would exceed the slack limit. Returns 0 if
-    /// pages must not get second addresses.
+    /// Returns how many of `fresh` bytes must come from free pages, because new memory would exceed
+    /// the slack limit. Returns 0 if pages must not be shared.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -47,8 +47,8 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // Ever new sizes need ever more addresses, so sharing ends at `most_addresses` times the
-        // peak, or the device's size.
+        // Sharing (a page gets a second address) uses up addresses, so it ends at the smaller of
+        // `most_addresses` times the peak and the device's size.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
@@ -61,14 +61,14 @@ private:
     /// bytes times this number.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes up to which sharing pages costs more time than the
-    /// memory is worth.
+    /// Returns the number of reserved bytes up to which sharing pages (mapping them to second
+    /// addresses) is not worth its time.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
 
-    /// Total memory of the device of the last request; 0 if not needed or unknown.
+    /// Total memory of the device of the last request; 0 if the query was not needed or failed.
     std::size_t device_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace vram {
 namespace detail {
 
 /// Assigns each stream a seat (the index of a shard): a new stream gets the seat with the fewest
-/// streams. Readers search the hash table without a lock; a wrong seat is harmless.
+/// streams. Readers search without a lock, and may get a wrong seat: every shard can serve.
 ///
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any threads may call concurrently; a move needs exclusive access.

@@ -68,8 +68,8 @@ public:
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory of `candidates`, if necessary after a wait, or returns null. With
-    /// `must_wait`, sets that to true instead of waiting.
+    /// Allocates memory of `candidates`, if necessary after a wait, or returns null. If `must_wait`
+    /// is not null, returns null and sets it to true instead of waiting.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
@@ -89,19 +89,19 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // Streams may be done although no event shows that yet.
+                // Streams may be done although no event shows that yet: records and queries events.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            // A capture blocks the place, and no wait helps: the next turn searches for another.
+            // A stream under capture may use the place, so no wait helps: searches for another.
             *must_wait = false;
         }
     }
-    /// Allocates the memory at `place` after a wait of the stream of `mine` (null: the host).
-    /// Returns null if a capture prevents that.
+    /// Allocates the memory at `place` after the stream of `mine` (null: the host) waits for its
+    /// users. Returns null if one of them is being captured.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -127,8 +127,8 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`. Stops at a stream under capture, and makes
-    /// memory freed by that stream unavailable.
+    /// Makes the host wait for the streams in `held`. Stops at a stream under capture: its freed
+    /// memory is unavailable until the next request, or `retain` keeps it.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -144,8 +144,8 @@ public:
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records the last use of a freed block by `record(slot, epoch)`, or waits for the stream.
-    /// Reports errors instead of throwing.
+    /// Records the last use of a freed block by `record(slot, epoch)`. If that fails, reports the
+    /// error and waits for the stream.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -179,7 +179,8 @@ public:
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
-    /// Returns a function that tells if a pending use (of freed memory by a stream) is complete.
+    /// Returns a function of a `tag` (use of freed memory by a stream) that returns true if the use
+    /// is complete.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
@@ -197,8 +198,8 @@ public:
     }
 
 private:
-    /// Makes the latest frees of a captured stream unavailable until the next search, or retains
-    /// them if captures are not tracked.
+    /// Makes memory freed by a captured stream unavailable until the next request. Keeps it for the
+    /// graph (`retain`) if frees do not query captures (`plain_`).
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -209,8 +210,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Returns `idle` if the host has waited for the block's stream (`done`). Otherwise reports a
-    /// leak and returns `lost`.
+    /// The result after a failed record: `idle` if the host has waited for the stream (`done`),
+    /// otherwise `lost`, with a report of a leak.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

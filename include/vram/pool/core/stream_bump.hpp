@@ -41,8 +41,8 @@ public:
 
     stream_bump(event_policy events, bool graphs) noexcept : uses_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory, if necessary after a wait for earlier users.
-    /// Returns null if there is no room.
+    /// Allocates a block from the reserved memory, if necessary after the stream of `r` (null: the
+    /// host) waits for earlier users. Returns null without room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         uses_.forget_ended();
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
@@ -74,8 +74,8 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                // The request's stream is being captured and must not wait: the loop starts again,
-                // and accepts only memory that needs no wait (`captured`).
+                // The request's stream is being captured and must not wait: the search starts again
+                // and considers only memory that needs no wait (`captured`).
                 captured = true;
                 continue;
             }
@@ -83,7 +83,7 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // Again: another use may remain, or another thread may have allocated the memory.
+            // Searches again: another use may remain, or another thread may have allocated here.
         }
         return nullptr;
     }
@@ -123,8 +123,8 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free. Without descriptors, the address counts as free
-    /// memory, or the size as wrong.
+    /// Completes the error of a rejected free: a wrong size if too many bytes, otherwise a free of
+    /// free memory. Single blocks have no records.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -135,8 +135,8 @@ public:
         }
     }
 
-    /// Frees all blocks since the mark `serial` (0: all). Returns the bytes that were live. Calls
-    /// `visit(address, bytes)` for each range before.
+    /// Frees all blocks since the mark `serial` (0: all), which `on` (null: none) may still use.
+    /// First calls `visit(address, bytes)` for each range. Returns the bytes that were live.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -156,7 +156,7 @@ public:
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The pending use of a chunk for which the host can wait, or empty.
+            // The use for which the host waits if no chunk is unused; empty if there is none.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
@@ -177,7 +177,7 @@ public:
     /// Called at the end of the resource: makes the host wait for all streams.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// `uses` returns the chunks, marks and stream records; `stack` only the chunks and marks.
+    /// `stack` returns the chunks and marks, `uses` an object with these and the stream records.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }

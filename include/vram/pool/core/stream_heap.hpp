@@ -39,14 +39,14 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks have separate chunks. `large_limit`: largest size of the one large
-    /// block that is cached; 0: none.
+    /// `apart`: small blocks have separate chunks. `large_limit`: size up to which one large block,
+    /// the last one freed, is cached; 0: none.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
 
-    /// Fast path: returns a cached or free block that needs no wait and no search, or null; `take`
-    /// may still find one.
+    /// Fast path: returns a cached or free block that needs no wait and no search. Returns null if
+    /// `take` must search.
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
@@ -74,29 +74,29 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // Without a load of `b->bytes`, which would delay the next allocation. The block may be
-        // larger.
+        // The size is computed from the request, because a load of `b->bytes`, which may be larger,
+        // would delay the next allocation.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates from the reserved memory, if necessary after a wait, or returns null. With
-    /// `must_wait`, sets that to true instead of waiting.
+    /// Allocates from the reserved memory, if necessary after a wait, or returns null. `all`:
+    /// searches every block. `must_wait`, if not null, is set to true instead of a wait.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates a small block from the heap for large blocks, or the reverse. Returns null if none
-    /// fits.
+    /// Allocates a small block from the heap for large blocks, or a large one from the heap for
+    /// small blocks. Returns null if none fits.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
     /// Allocates a small block in a free block between large ones, without a wait. Returns null if
-    /// none fits, or after 16 blocks.
+    /// none fits, or once after 16 allocated blocks.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
-        // Lets the heap for small blocks grow, which needs no such long search.
+        // Null makes the heap for small blocks grow: later requests then need no such search.
         if (holes_ == enough_holes) {
             holes_ = 0;
             return nullptr;
@@ -113,16 +113,16 @@ public:
         return hand_out(r, place)->pointer();
     }
 
-    /// Frees a block that the stream `on` (null: none) may still use. Returns false for an invalid
-    /// free. `remote`: queued by another thread.
+    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and changes
+    /// nothing, for an invalid free. `remote`: another thread queued the free.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
         // The use could not be recorded, so the block stays live.
         if (how == freed::lost) { return true; }
-        // Drops the use of an earlier free, which a cached block keeps, but not the parts that
-        // graphs retain (`several`).
+        // No stream uses the block now: removes the use recorded by an earlier free. Parts kept for
+        // graphs (`several`: in a list) stay.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -132,7 +132,8 @@ public:
         }
         return true;
     }
-    /// Returns the live block at `p`, or null. `bytes` is the size stated by the caller.
+    /// Returns the live block at `p`, or null. `bytes` is the caller's size: the search begins in
+    /// the heap for that size.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps().live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
@@ -158,8 +159,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // `on` may be destroyed before another stream must wait for it, so `event_policy::eager`
-        // records the event now.
+        // Other streams wait for `on` by an event. With `event_policy::eager` it is recorded now,
+        // because `on` may be destroyed before.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -180,15 +181,16 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least to fit `r` at its end. Only the caller may grow the
-    /// chunk until `end_growth`.
+    /// Finds the chunk that must grow least to fit `r` at its end (null `base`: none).
+    /// `from(block)`: lowest address. Other threads cannot grow it until `end_growth`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
         auto const      price = timelines().for_asker(mine, arbiter::is_captured(r.on));
         return heaps().of(r.bytes).begin_growth(r.bytes, r.alignment, price, from);
     }
-    /// Ends a growth: the chunk has `by` more bytes at its end, which have no physical memory yet.
+    /// Ends a growth: the chunk has `by` (0: growth failed) more bytes of addresses at its end, to
+    /// which no physical memory is mapped yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         heaps().end_growth(m, by);
     }
@@ -257,8 +259,8 @@ public:
         coalesce_pending();
     }
 
-    /// Returns the usage; cached blocks count as free. `behind(block)` returns the bytes of a free
-    /// block with physical memory.
+    /// Returns the usage; cached blocks count as free. `behind(block)` returns how many bytes of a
+    /// free block have physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         flush_quick_lists();
@@ -270,8 +272,8 @@ public:
         survey().measure(now, behind, is_complete());
         return now;
     }
-    /// Returns the statistics of all free blocks. `behind(block)` returns the bytes of a free block
-    /// with physical memory; only these count.
+    /// Returns the statistics of all free blocks. `behind(block)` returns how many bytes of a free
+    /// block have physical memory; only these bytes count.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         flush_quick_lists();
@@ -303,7 +305,7 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // Captures `this`, which the fast path of a free has in a register.
+    // The function captures the pointer `this`: the fast path of a free has it in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -319,8 +321,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Queries all streams and coalesces all free blocks of `heap`, unless the stream of `r` is
-    /// being captured.
+    /// Queries all streams and coalesces all free blocks of `heap`. Does nothing if the stream of
+    /// `r` is being captured.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
@@ -351,11 +353,11 @@ protected:
                std::size_t{1} << b->alignment == alignment;
     }
     /// Replaces the recorded use of a block being freed: the stream `slot` may use the block until
-    /// `epoch`. Uses by graphs stay.
+    /// `epoch`. Parts kept for graphs stay recorded.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: a live block has at most one use, and a list has room for eight.
+        // Cannot fail: a live block has one use at most, by a graph, and `tags` has room for eight.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
@@ -370,7 +372,7 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Blocks allocated by `take_in_hole` since it last refused one.
+    /// Blocks that `take_in_hole` allocated since it last returned null because of `enough_holes`.
     unsigned holes_ = 0;
 };
 

@@ -33,8 +33,8 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block of `heap`, if necessary after a wait, or returns null. With `must_wait`,
-    /// sets that to true instead of waiting.
+    /// Allocates a block of `heap`, if necessary after a wait, or returns null. If `must_wait` is
+    /// not null, returns null and sets it to true instead of waiting.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
@@ -51,16 +51,16 @@ public:
         return arbiter_.acquire(all, who, held, must_wait);
     }
 
-    /// Frees a block that the stream `on` (null: none) may still use. Returns false if the use can
-    /// be neither recorded nor awaited.
+    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and the block
+    /// stays live, if the use can be neither recorded nor awaited.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) {
             heap.reserve_slot(slot);
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // Graphs of two streams may use the block: no stream can allocate it until
-                // `forget_captures`.
+                // Graphs of two streams may use the block: `give_unused` keeps it from all streams
+                // until `forget_captures`.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -75,7 +75,7 @@ public:
     }
 
     /// Adds a chunk that only the stream `order` (null: any) may use without a wait, and allocates
-    /// a block from that chunk.
+    /// a block from it for the stream `on` (null: the host).
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -89,13 +89,14 @@ public:
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
-    /// Returns a chunk without live blocks that no stream uses, perhaps after a wait of the host,
-    /// or null.
+    /// Returns a chunk that has no live block and is used by no stream, perhaps after a wait of the
+    /// host. Returns null if there is none.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A free block for which the host can wait, in a chunk without live blocks.
+            // The block for which the host waits if no chunk is unused. Its chunk has no live
+            // block.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -110,8 +111,8 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Records the device of a stream, which is then waited for at the end. Does nothing if the
-    /// stream cannot be queried.
+    /// Records the device of a stream, so that the destructor waits for that device. Does nothing
+    /// if the stream cannot be queried.
     void register_stream(stream s) noexcept {
         try {
             (void)timelines().of(s);
@@ -159,17 +160,19 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if no wait makes the free block available, because of a capture or graph.
+    /// Returns true if a capture or graph uses the free block, so that a wait cannot make it
+    /// available.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Frees a block that no stream uses. Keeps the block if a graph may use it.
+    /// Frees a block that no stream uses. If a graph may use the block, no stream can allocate it
+    /// until `forget_captures`.
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Keeps the blocks that the captured stream `slot` freed since its last event for the graph,
-    /// until `end_captures`.
+    /// Keeps blocks for the graph of the captured stream `slot` until `end_captures`: those that
+    /// the stream freed since its last event.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -181,8 +184,8 @@ private:
     /// first.
     struct candidates {
         struct place {
-            /// The selected block. Null stands for the lowest clean block if `cost` is `ready`, and
-            /// otherwise for none.
+            /// The selected block. If null: the lowest clean block if `cost` is `ready`, otherwise
+            /// there is no block.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
@@ -216,7 +219,8 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // No request has this size, so every free of the block is rejected.
+            // Marks the block as reserved during the wait: no request has this size, so a free of
+            // the block is rejected.
             n->asked = unsatisfiable;
             return n;
         }

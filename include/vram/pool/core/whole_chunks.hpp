@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Chunks that cannot grow and are returned to the upstream as a whole: the model of `chunk_growth`
-/// for every upstream without virtual memory.
+/// Chunks that cannot grow and are returned to the upstream as a whole. Implements the concept
+/// `chunk_growth` for every upstream without virtual memory.
 ///
 /// Threads   One thread at a time, which holds the pool's lock.
 template <synchronous_resource Upstream>
@@ -27,7 +27,7 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// true: before more is reserved than ever, chunks without a live block are returned
+    /// true: before the reserved bytes exceed their peak, chunks without a live block are returned
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {
@@ -50,8 +50,8 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Returns null: small blocks have their own chunks, so that chunks for large blocks can be
-    /// returned sooner.
+    /// Returns null: no small block is allocated between large ones, because it would keep the
+    /// chunk from being returned.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;
