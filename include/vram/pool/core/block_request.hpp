@@ -22,10 +22,11 @@ struct block_request {
     /// The size of the block: `asked` rounded up to a multiple of 256 bytes.
     std::size_t bytes = align(asked, bins::granule);
 
-    /// Returns true if the pool has a free list for blocks of this size. The pool refuses larger
-    /// blocks.
+    /// Returns false if the block is larger than any that the free lists can hold: the pool refuses
+    /// such requests.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
-    /// Returns the alignment that a new chunk needs so that its first byte can begin the block.
+    /// Returns the alignment that a new chunk needs so that its first byte can begin the block: the
+    /// requested one, or 256 bytes if that is larger.
     [[nodiscard]] std::size_t chunk_alignment() const noexcept {
         return alignment > bins::granule ? alignment : bins::granule;
     }

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Measures the blocks of a pool: its usage, its free memory and its leaks. Cached blocks count as
-/// free and are not merged with free neighbours.
+/// Measures the blocks of a pool: its usage, its free memory and its leaks. Cached blocks (freed,
+/// and kept for the next request of their size) count as free, each as its own block.
 ///
 /// Threads   One thread at a time.
 /// Cost      A walk over all blocks.
@@ -25,8 +25,9 @@ class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Fills in the requested, reserved and pending bytes and the largest free block.
-    /// `behind(block)` returns a free block's physical bytes.
+    /// Sets the reserved, requested and pending bytes and the largest free block. `behind(block)`
+    /// returns a free block's physical bytes; `is_complete(use)` true for a pending use that has
+    /// ended.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();
@@ -78,11 +79,13 @@ public:
     }
 
 private:
-    /// Returns true if a block is neither live nor reserved for a request.
+    /// Returns true if a block is free or cached: neither live nor chosen for a request that still
+    /// waits (`reserved`).
     [[nodiscard]] static bool is_unused(block const& b) noexcept {
         return b.now != block::state::live && b.now != block::state::reserved;
     }
-    /// Returns true if a chunk is one free block of which no part is kept for a captured graph.
+    /// Returns true if a trim can return the chunk, perhaps after a wait: the chunk is one free
+    /// block, of which no part is kept for a captured graph.
     [[nodiscard]] static bool goes_back(block_heap::chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
     }

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A hash table that finds a live, reserved or cached block by its address. The chains use
-/// `block::next`, so no other list of these blocks may use that link.
+/// A hash table that finds a live, reserved or cached block (see `block::state`) by its address.
+/// The chains use `block::next`: a block in the table must not be in another list with this link.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -74,9 +74,11 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    /// Returns the largest number of blocks in a table with `heads` chains.
+    /// Returns how many blocks a table with `heads` chains (hash buckets) may hold before `reserve`
+    /// must enlarge the table.
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
-        // In a large table, cache misses cost more than longer chains.
+        // A large table has fewer chains for each block: cache misses on the heads of more chains
+        // would cost more than longer chains.
         return heads <= 65'536 ? heads / 4 : heads;
     }
     void put(block* b) noexcept {

@@ -15,7 +15,8 @@ namespace vram {
 namespace detail {
 
 /// Stores the pending uses of blocks: the streams that may still access freed memory. One use of a
-/// whole block is stored in the block; a `use_node` holds several uses or parts.
+/// whole block is stored in the block itself; several uses, or uses of parts of it, in a
+/// `use_node`.
 ///
 /// Failure   Only `reserve` can fail: it throws `std::bad_alloc`.
 /// Threads   One thread at a time.
@@ -26,8 +27,8 @@ public:
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Sets the streams that may still use a free block. Requires `reserve` if there are several
-    /// uses or a use of a part.
+    /// Replaces the pending uses of a free block by `held`. Requires `reserve` if these are
+    /// several, or one use of a part of the block.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }
@@ -42,13 +43,13 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Records which parts of a new block captured graphs may still use, even after the block is
-    /// freed. Requires `reserve`.
+    /// Records the parts `kept` of a newly allocated block that captured graphs may still use. The
+    /// record stays while the block lives and after its free. Requires `reserve`.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Keeps the block for captures of the stream `slot` if that stream freed the block in the
-    /// epoch `from` or later.
+    /// If the stream with the index `slot` may still use the block, from its epoch `from` or later,
+    /// marks this use as one by the stream's captured graph.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -72,16 +73,16 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Drops pending uses of memory before `rest->address`. Called after the front of `rest` became
-    /// a separate block.
+    /// Drops pending uses of memory before `rest->address`, and cuts those that reach beyond it.
+    /// Called after the front of `rest` became a separate block.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if one list
-    /// cannot hold them.
+    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if they are too
+    /// many; then each block keeps its own.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -96,7 +97,7 @@ private:
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        // The empty block at the end of a chunk has no uses: as `b`, that block gets the uses of
+        // `b` is the empty block at the end of a chunk, which has no uses: it takes those of
         // `gone`.
         if (b->bytes == 0) {
             if (gone->slot == block::several) {
@@ -115,14 +116,14 @@ private:
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Returns true if the blocks have no use, or one each by the same stream, both or neither kept
-    /// for a graph.
+    /// Returns true if neither block has a use, or if each has one use, both by the same stream,
+    /// and both or neither for a captured graph. The epochs may differ.
     [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the uses of two neighbours into those of `b`. Returns false if they fit into no list
-    /// or no `use_node` is left.
+    /// Merges the uses of two neighbours into those of `b`. Returns false if there are too many for
+    /// one list, or if a list is needed and no `use_node` is left.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -138,7 +139,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // Cannot fail: each block has at most one use, and the list is empty.
+            // Cannot fail: the new list is empty and has room for one use of each block.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
@@ -149,8 +150,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Frees the `use_node` of a block that covers [from, to) if there is no use or one use of the
-    /// whole block.
+    /// Frees the `use_node` of `b`, which covers [from, to), if the node is not needed: no use is
+    /// left, or one of the whole block, which `b` itself then stores.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }

@@ -15,9 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// One chunk that allocates blocks by raising a bump pointer, the top. Records which streams use
-/// the blocks below the top (`use`), and which may still access the free memory above (pending
-/// uses, `tag`).
+/// One chunk that allocates blocks by raising a bump pointer, the top. Stores a `use` for each
+/// stream that uses blocks below the top, and a `tag` (pending use) for each that may still access
+/// free memory above.
 ///
 /// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
@@ -34,8 +34,8 @@ public:
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The range from a stream's first to its last block. The epoch may be `running`, or
-    /// `tag::captured` for use by a graph.
+    /// The range from a stream's first to its last block. The epoch is the stream's last work that
+    /// may access the range; `running`: not ended yet; `tag::captured`: a graph uses the range.
     struct use {
         tag  part;
         user by;
@@ -52,23 +52,24 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory so that `take`, `add_use`, one `wait_for` and all later `unwind` cannot
-    /// fail.
+    /// Reserves host memory so that the next `take` or `add_use`, the next `wait_for` and all later
+    /// calls of `unwind` cannot fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
-        uses_.reserve(2 * most); // for each stream its own use, and that of a captured graph
+        uses_.reserve(2 * most); // two uses for each stream: its own and its graph's
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
-    /// Reserves host memory so that one `wait_for` and every later `unwind` cannot fail. Not needed
-    /// after `reserve`.
+    /// Reserves host memory so that the next `wait_for` and all later calls of `unwind` cannot
+    /// fail. `reserve` includes this.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
-    /// Allocates the block at `start` for the stream `by` (null: any stream), which must be ordered
-    /// after earlier uses of the memory.
+    /// Allocates the block at `start` for the stream `by` (null: any stream; no use is recorded).
+    /// The caller has made the stream wait for earlier uses of the memory.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // `try_take` expects the stream that allocated last at the end.
+            // Moved to the end of the array: `try_take` looks there for the stream that allocated
+            // last.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
@@ -96,8 +97,8 @@ public:
         }
         return nullptr;
     }
-    /// Records that the stream `by` may access [begin, end) until `epoch` is complete, or extends
-    /// its record. Requires `reserve`.
+    /// Records that the stream `by` may access [begin, end) until `epoch` is complete. If the
+    /// stream has a use with this epoch, its range is extended. Requires `reserve`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -107,7 +108,7 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Records that the stream `id`, which is about to be destroyed, uses its blocks only up to the
+    /// Called before the stream `id` is destroyed: its use, `running` until now, ends with the
     /// epoch `last.epoch`.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
@@ -116,8 +117,8 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Frees the memory above `to`. `pending(use)` returns the stream and epoch that may still
-    /// access the memory; epoch 0 means none.
+    /// Frees the memory above `to`. `pending(use)`, called for each use that reaches above `to`,
+    /// returns the stream and epoch of the pending use that remains; epoch 0: none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -155,15 +156,15 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Keeps free memory that the stream `slot` used in the epoch `from` or later for the stream's
-    /// graph, until `end_captures`.
+    /// Marks the pending uses by the stream `slot` with the epoch `from` or later as uses by the
+    /// stream's captured graph, which keep the memory until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Ends the uses by captured graphs. Live memory that a graph used is then used by the graph's
-    /// stream if `lives(id)` returns true.
+    /// Ends the uses by captured graphs. For blocks below the top, the graph's stream becomes the
+    /// user instead if `lives(id)` returns true: the stream still exists.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });
@@ -195,7 +196,8 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top (bump pointer) and removes pending uses of memory below.
+    /// Raises the top (bump pointer) to `to`. Removes pending uses of memory below, and cuts those
+    /// that reach above.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }

@@ -52,8 +52,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Makes an empty chunk with room for the request the current one. Returns false if there is
-    /// none.
+    /// Switches to a later chunk, which is empty, with room for the request: that chunk becomes the
+    /// current one. Returns false if there is none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -71,8 +71,8 @@ public:
         }
         return nullptr;
     }
-    /// Returns the counter of live bytes between the marks before and after the used address `at`
-    /// of the chunk `c`.
+    /// Marks divide the row into sections, each with a counter of live bytes. Returns the counter
+    /// of the section with the allocated address `at` of the chunk `c`.
     [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
         auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
         std::size_t i     = marks_.size();
@@ -84,8 +84,8 @@ public:
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
 
-    /// Creates a mark with the number `serial` at the current position, unless the last mark has
-    /// this position. Returns the mark's number.
+    /// Creates a mark with the number `serial` at the current position, and returns `serial`. If
+    /// the last mark has this position, returns that mark's number instead.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {
@@ -101,7 +101,7 @@ public:
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
     /// Calls `visit(chunk, to)` for each chunk used since the mark `serial` (0: the beginning),
-    /// newest first. Newer blocks begin at `to` or later.
+    /// newest first. An unwind to the mark lowers the chunk's bump pointer to `to`.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);
@@ -112,8 +112,8 @@ public:
             visit(c, i == first && top > c.begin() ? top : c.begin());
         }
     }
-    /// Removes all marks after the mark `serial` (0: all). Returns the live bytes since that mark.
-    /// The caller has lowered the bump pointers.
+    /// Removes all marks newer than the mark `serial`, which stays (0: removes all). Returns the
+    /// live bytes since that mark. The caller must first lower the chunks' bump pointers.
     std::size_t go_back(std::uint64_t serial) noexcept {
         std::size_t const left = marks_up_to(serial);
         std::size_t       live = 0;
@@ -125,8 +125,8 @@ public:
         return live + std::exchange(live_at_top(), 0);
     }
 
-    /// Returns the index of the first chunk from which on no chunk contains an allocated byte or a
-    /// mark.
+    /// Returns the index from which on all chunks are idle: without an allocated byte and without a
+    /// mark. The number of chunks if none is idle.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;

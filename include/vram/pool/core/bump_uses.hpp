@@ -51,8 +51,8 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells how soon the stream of `mine` may use free memory of the chunk up to `until`. `costly`
-    /// gets the use that delays this.
+    /// Tells if the stream of `mine` (null: the host) may use the chunk's free memory up to `until`
+    /// now, after a wait, or not at all. `costly` gets the pending use that prevents use at once.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -64,8 +64,8 @@ public:
         }
         return worst;
     }
-    /// Handles freed memory that a stream under capture may still use: excludes the stream for now,
-    /// or keeps the memory for the graph.
+    /// Handles freed memory that a stream under capture may still use. With eager events or tracked
+    /// captures, it is unavailable until the next request; otherwise it is kept for the graph.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -86,8 +86,8 @@ public:
             return true;
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Records that the stream `on` may use memory that is about to be unwound, or waits. Returns
-    /// false if both fail.
+    /// Records that the stream `on` may use the memory above the mark `serial`, which is about to
+    /// be unwound. If that fails, waits for the stream. Returns false if both fail.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);
@@ -99,27 +99,27 @@ public:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Records an event behind each pending use of the chunk's freed memory that has none, if that
-    /// needs no wait.
+    /// Records an event behind each pending use of the chunk's freed memory that has none. Never
+    /// waits: a stream on which an event cannot be recorded is left out.
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Returns the pending use that remains once blocks with the use `u` are freed. Epoch 0 means
-    /// that no stream may access them.
+    /// Called when the blocks with the use `u` are freed. Returns the pending use of their memory
+    /// from then on. Epoch 0 means that no stream may access it.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The record now serves another stream, so the host waits for the devices. A wait is
-            // not allowed during a capture.
+            // The timeline of that stream now serves another stream, so no event can show the end
+            // of `u`: the host waits for the devices. A wait is not allowed during a capture.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // The user is unknown: a graph use by the stream of `its` keeps the memory until
-        // `forget_captures`.
+        // No wait was possible, so it is unknown when the use ends. Recorded as a use by a graph,
+        // which keeps the memory until `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
@@ -144,15 +144,15 @@ public:
             });
         }
     }
-    /// Limits the uses by streams announced as destroyed to the work that these streams already
-    /// have.
+    /// For streams that the platform has announced as destroyed: their uses end with the work that
+    /// these streams already have.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
     }
 
-    /// Returns the number of free bytes that streams may still use: for each chunk, from the first
-    /// to the last such byte.
+    /// Returns the number of free bytes that streams may still use. Counts in each chunk all bytes
+    /// from the first to the last of these.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : stack_.chunks()) {
@@ -186,8 +186,8 @@ private:
         return false;
     }
 
-    /// Returns a pending use of freed memory by all present work of a stream, or by its graph. The
-    /// caller sets the addresses.
+    /// Returns a pending use of freed memory that ends with the present work of the stream or, if a
+    /// graph captures that work, with `forget_captures`. The caller sets the addresses.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

@@ -18,11 +18,11 @@
 namespace vram {
 namespace detail {
 
-/// The limit on the bytes that a pool reserves, and their counters. Allocates chunks from the
-/// upstream with the lock released. Memory counts against the limit also during calls of the
-/// upstream.
+/// The limit on the bytes that a pool reserves, and the number of these bytes. Allocates chunks
+/// from the upstream with the lock released. Memory counts against the limit also during calls of
+/// the upstream.
 ///
-/// Failure   Exceptions of the upstream and of the record of a chunk are rethrown.
+/// Failure   Exceptions of the upstream and of `adopt`, which records a new chunk, are rethrown.
 /// Threads   Functions without a `Lock` parameter require the pool's lock.
 class chunk_budget {
 public:
@@ -54,8 +54,8 @@ public:
     /// Subtracts from the reserved bytes physical memory that was unmapped inside a chunk.
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
 
-    /// Claims `bytes` of the limit for memory being allocated, if there is room. The destructor
-    /// takes the lock and releases claimed bytes.
+    /// Claims `bytes` of the limit for memory being allocated, if there is room. Unless `keep` was
+    /// called, the destructor takes the lock and gives the bytes back to the limit.
     template <class Lock>
     class claim {
     public:
@@ -92,8 +92,9 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk and returns the result of `adopt(memory)`, or null if the limit or,
-    /// without `Throwing`, the upstream refuses the chunk.
+    /// Allocates a chunk in the order of the stream `order` (null: without), and returns
+    /// `adopt(memory)`. Returns null if the limit refuses. If the upstream does, throws with
+    /// `Throwing`, or returns null.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -103,8 +104,8 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, and returns `adopt(memory)`,
-    /// or null on failure.
+    /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
+    /// wait. Returns `adopt(memory)`, or null on failure.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,
@@ -118,7 +119,8 @@ public:
         try {
             void* const at = sited{up}.try_allocate_ready(s, size, alignment);
             if (at == nullptr) { return nullptr; }
-            // A claim before the upstream's answer could make other threads fail for nothing.
+            // The bytes are claimed only now. If they were claimed before and the upstream then had
+            // no memory, requests of other threads could fail at the limit.
             claim mine{*this, lock, size};
             if (mine.granted()) {
                 return take_over(seen, mine, lock, up, at, size, alignment, &s, adopt);
@@ -133,7 +135,7 @@ public:
         return nullptr;
     }
     /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
-    /// bytes count against the limit until the end.
+    /// bytes count against the limit until `call` has returned.
     template <class Guard, class Call>
     void give_back(std::size_t size, Guard& held, Call const& call) {
         ++usage.upstream;

@@ -113,8 +113,9 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Completes the sums of the usage of all shards: sets the reserved bytes, and corrects the
-    /// peaks.
+    /// `figures` is the sum of the usage of all shards. Sets its reserved bytes and their peak,
+    /// raises the live peak to that of `raise_peaks`, and limits `past_peak` to the most bytes ever
+    /// reserved.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -133,8 +134,8 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least those in `before`. Stores the peak of live bytes for
-    /// `report_to`.
+    /// Raises the peaks to at least those in `before`. Live bytes are counted by the shards; only
+    /// their peak is stored here, for `report_to`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
@@ -144,8 +145,8 @@ public:
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }
-    /// Makes `above_watermark` false until the reserved bytes exceed `trim_above` and 5/4 of their
-    /// number now.
+    /// Makes `above_watermark` false until the reserved bytes exceed both `trim_above` and 1.25
+    /// times their present number.
     void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);

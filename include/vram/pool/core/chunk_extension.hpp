@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Default of the parameter `from` of `begin_growth`: a request may begin anywhere in the chunk's
-/// last block.
+/// Default of `from` of `begin_growth`, which returns the lowest address that the request may get
+/// in a chunk's last block: here the first byte of the block.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
@@ -30,7 +30,8 @@ struct chunk_extension {
     std::size_t by    = 0;
 
     /// Finds the chunk that must grow least to fit the request at its end, and marks the chunk busy
-    /// until `end_growth`.
+    /// until `end_growth`. In its last block, the request begins at `from(block)` or later, behind
+    /// memory that is unavailable by `price(use)`.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

@@ -14,11 +14,12 @@ namespace vram {
 namespace detail {
 
 /// How the chunks of a pool get and return memory: whole (`whole_chunks`), or page by page
-/// (`paged_chunks`). Functions that allocate return null if they cannot.
+/// (`paged_chunks`). Functions that allocate for the request `r` of the pool `core` return null if
+/// they cannot. `held` is the guard of the pool's lock.
 ///
 ///     grow_in_place(core, r, captured, more)      // without the lock; `captured`: must not wait
-///     take_partly_backed(core, r, captured, held) // a block that can be mapped without a wait
-///     take_in_hole(core, r)                       // a small block among large ones
+///     take_partly_backed(core, r, captured, held) // a free block; maps moved memory back
+///     take_in_hole(core, r)                       // a small block in a gap between large ones
 ///     await_others(held)                          // waits for a thread that changes mappings
 ///     trim_within(core, keep, held)               // returns free pages, except `keep` bytes
 ///     resident(block)                             // bytes with physical memory

@@ -107,7 +107,8 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// Stores with release order: a reader of a new value also sees the odd version number.
+        /// Stores with release order: a reader that sees a new value also sees that the version has
+        /// changed, and tries again.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -147,7 +148,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // `size()` may already be that of a larger table.
+        // Another thread may have added chunks to a larger table since: `size()` can exceed this
+        // one.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -28,8 +28,8 @@ class free_blocks {
 public:
     using fit = block_places::fit;
 
-    /// Above this request size, recording an event to learn when a better fitting block becomes
-    /// unused is worth the cost.
+    /// For requests above this size, the search records events and queries streams, because a
+    /// better fitting block may be unused by now. For smaller ones, that costs too much.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
     /// `in_place`: the chunks of the heap can grow at their ends.
@@ -73,8 +73,8 @@ public:
         }
     }
 
-    /// Returns a place for `bytes`, if possible without a wait. `where` is null if none was found.
-    /// `all`: examines every free block.
+    /// Returns a place for `bytes`: one without a wait if possible, otherwise one that needs a wait
+    /// by `price(use)`. `where` is null if none was found. `all`: examines every free block.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -92,7 +92,7 @@ public:
     }
 
     /// Fast path of `find` at the default alignment: returns a block that the stream `slot` may use
-    /// without a wait, or null.
+    /// without a wait, or null. `price(use)` is asked about uses by other streams.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -118,8 +118,8 @@ public:
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Returns the place with the lowest cost by `judge(block)` among at most 65 blocks of at least
-    /// `bytes`. `where` may be null.
+    /// Returns the place with the lowest cost by `judge(block)` in blocks of at least `bytes`; its
+    /// `where` is null if none is suitable. Examines at most 65 blocks, to limit the time.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -191,8 +191,8 @@ private:
         }
     }
 
-    /// Slow path of `quick`: searches up to eight bins for a block with physical memory that needs
-    /// no wait. Returns null if none.
+    /// Slow path of `quick`, if the first block lacks physical memory. Tries the first block of up
+    /// to eight bins, from bin `i` on. Returns null if each lacks memory or needs a wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -220,7 +220,8 @@ private:
                                    bool all) const {
         // Number of candidates to examine in one bin (free list by size).
         std::size_t const each = all ? ~std::size_t{0} : 4;
-        // Number of candidates after which a place that needs a wait is accepted.
+        // After this number of candidates, the search ends if it has found a place that needs a
+        // wait.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
         // Some blocks of the bin (free list) `own` are too small. The blocks of later bins are
@@ -234,7 +235,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks behind `own` are large enough, so the first ready one is taken.
+                    // All blocks behind `own` are large enough: the first without a wait is taken.
+                    // `dear`, the best place with a wait, is passed on with it.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -252,8 +254,8 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`, a place without a wait, with the block of `dear` as `tighter` if that is
-    /// smaller and needs a wait.
+    /// Returns `found`, a place without a wait. Sets its `tighter` to the block of `dear`, which
+    /// needs a wait, if that block is smaller.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

@@ -26,7 +26,8 @@
 namespace vram {
 namespace detail {
 
-/// An upstream that notifies the observers for the object that owns the pool, such as an `arena`.
+/// An upstream with `seen()`, which notifies the observers: they then see the owner of the pool,
+/// such as an `arena`, as the resource, and not the pool.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
@@ -87,7 +88,7 @@ protected:
     }
     ~growing_base() = default;
 
-    /// Returns the object that notifies the observers of events in this resource.
+    /// Returns the object that passes events of this resource to the observers by `notify`.
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
             // In an arena, the upstream is a `shard_source`: the observers see the arena as the
@@ -106,8 +107,8 @@ protected:
         }
         return nullptr;
     }
-    /// Allocates a chunk and returns the result of `adopt(memory)`, or null if the limit or,
-    /// without `Throwing`, the upstream refuses the chunk.
+    /// Allocates a chunk and returns the result of `adopt(memory)`. Returns null if the limit
+    /// refuses the chunk. If the upstream does, throws with `Throwing`, and otherwise returns null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
@@ -135,7 +136,8 @@ protected:
         });
     }
     /// Returns the result of `attempt()`, the last attempt of a request. On failure, throws
-    /// `out_of_memory` with the pool's numbers.
+    /// `out_of_memory` with the request's and the pool's numbers; `largest()` returns the largest
+    /// free block.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -181,8 +183,8 @@ protected:
         budget_.usage.requested -= asked;
         budget_.usage.live -= taken;
     }
-    /// Trims the upstream. Returns the larger of `here`, the bytes that the caller has returned,
-    /// and the upstream's result, which may overlap.
+    /// Trims the upstream. `here` is the number of bytes that the caller has returned; the upstream
+    /// may count the same bytes, so the larger of both numbers is returned.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);

@@ -63,8 +63,8 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers. Freed memory is not allocated again before
-    /// an event `all_freed` (`until_reset`).
+    /// Returns the object that notifies the observers. Its events have `until_reset` set: freed
+    /// memory is not allocated again before an event `all_freed`.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
@@ -114,7 +114,7 @@ public:
             return nullptr;
         }
     }
-    // Takes the stream by value, so that the caller can keep it in a register.
+    // As `get`, which throws. The stream is passed by value, so that it can stay in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }
@@ -128,7 +128,8 @@ public:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // The block stays live if its use by `on` could be neither recorded nor waited for.
+        // If the use by `on` could be neither recorded nor waited for (`lost`), the block stays
+        // live.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -146,8 +147,8 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Creates a mark with the number `fresh` at the current position, unless the last mark has
-    /// this position. Returns the mark's number.
+    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If the
+    /// last mark has this position, returns that mark's number instead.
     [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
         auto const held = this->lock_.hold();
         return books_.stack().mark(fresh);
@@ -160,8 +161,8 @@ public:
                 "monotonic: the mark must belong to this resource and must not be unwound");
         unwind_to(serial, on);
     }
-    /// Frees all blocks and marks, unless the pending use by the stream `on` (null: none) can be
-    /// neither recorded nor awaited.
+    /// Frees all blocks and marks. If the pending use by the stream `on` (null: none) can be
+    /// neither recorded nor awaited, frees nothing and reports a leak.
     void reset(stream const* on) noexcept {
         auto const held = this->lock_.hold();
         unwind_to(0, on);
@@ -225,8 +226,8 @@ private:
         this->count_out(r.asked, r.asked);
         return p;
     }
-    /// Allocates a chunk from the upstream, and `r` from the chunk. Returns null if the limit or,
-    /// without `Throwing`, the upstream refuses.
+    /// Allocates a chunk of `size` bytes, and in it the block for `r`. Returns null if the limit
+    /// refuses the chunk. If the upstream does, throws with `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =

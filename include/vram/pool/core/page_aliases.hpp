@@ -21,8 +21,8 @@ struct page_place {
     friend bool operator==(page_place const&, page_place const&) = default;
 };
 
-/// Groups of pages that have shared physical memory, as circular lists (rings). A page is in at
-/// most one ring. If a chunk is removed, the last chunk gets its number.
+/// Groups of pages that share, or once shared, the same physical memory, as circular lists (rings).
+/// A page is in at most one ring. If a chunk is removed, the last chunk gets its number.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -64,8 +64,8 @@ public:
         }
     }
 
-    /// Records that `page` now has the physical memory of `other`: moves `page` to the ring (list
-    /// of aliases) of `other`.
+    /// Records that both pages have, or one had before the other, the same physical memory: moves
+    /// `page` to the ring (list of aliases) of `other`.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
