@@ -30,8 +30,8 @@ struct no_count_shards {};
 /// Failure   `pop` and `now` end the program if the scope is not open. `push` throws
 ///           `std::bad_alloc`.
 /// Threads   Any thread may call any function, unless `Lock` is `no_lock`.
-/// Cost      One lock for each allocation, free and refusal. `push`, `pop`, `now` and `overall`
-///           take the locks of all threads' counters.
+/// Cost      One lock for each allocation, free and refusal. `push`, `pop`, `now`, `overall`, and
+///           an allocation that may raise the peak take the locks of all threads' counters.
 template <class Counters, class Lock, class Histograms>
 class scope_counters {
 public:

@@ -108,8 +108,8 @@ public:
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again after `set_aside`, and coalesces it with free neighbours. Returns
-    /// the free block that contains its memory.
+    /// Ends `set_aside`: makes the block free, and coalesces it with free neighbours if one list
+    /// can hold their pending uses. Returns the resulting free block.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);

@@ -76,7 +76,7 @@ struct tag_sums {
     [[nodiscard]] call_site at() const noexcept { return {}; }
 };
 
-/// The figures of one line that allocates for one tag, in the account of one thread.
+/// The figures of one line that allocates for one tag, in one `owner_account`.
 struct site_sums {
     std::uint64_t  key;
     site_sums*     next;

@@ -166,7 +166,8 @@ private:
     /// True if a lock call of the program, not only of a resource, has ordered `holder_` after
     /// earlier holders.
     mutable bool in_program_ = false;
-    /// Counter of `holder_` in its vector clock after its last release; 0 before its first release.
+    /// Counter of `holder_` in its vector clock after its last release; 0 if it has not released
+    /// the lock since another thread held it.
     mutable std::uint64_t released_ = 0;
 };
 
