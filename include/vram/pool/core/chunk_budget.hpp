@@ -181,8 +181,8 @@ private:
     }
 
     std::size_t limit_;
-    /// Bytes in calls of the upstream with the lock released. They count against the limit, but are
-    /// not reserved.
+    /// Bytes of memory that `claim` has claimed, or of chunks that `give_back` is returning. They
+    /// count against the limit, but not as reserved.
     std::size_t in_flight_ = 0;
     std::size_t most_      = 0; ///< largest number of bytes ever reserved
 };

@@ -73,7 +73,8 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // No chunk exists only if `max_size` is less than a page.
+        // No chunk exists only if `max_size` is less than a page (256 bytes without virtual
+        // memory).
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
