@@ -7,14 +7,16 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
+#include "../doubles/shy_platform.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <optional> // optional
-#include <utility>  // in_place
-#include <vector>   // vector
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <optional>  // optional
+#include <stdexcept> // runtime_error
+#include <utility>   // in_place
+#include <vector>    // vector
 
 namespace torch_tests {
 
@@ -393,6 +395,39 @@ TEST_CASE("torch: a kept block that cannot be freed is reported, and the others 
     memory.forget_captures();
     CHECK(memory.stack(d).usage().live == bytes);
     CHECK(told.count() == 2);
+}
+
+namespace {
+
+/// The simulated device, on which a captured stream cannot be asked for its device.
+struct platform_without_device : sim_platform {
+    [[nodiscard]] static device device_of(stream s) {
+        if (s.capturing()) { throw std::runtime_error{"captured"}; }
+        return s.device();
+    }
+};
+struct memory_without_device : doubles::shy_memory {
+    using platform = platform_without_device;
+};
+
+} // namespace
+
+TEST_CASE("torch: a block of a captured stream of unknown device is kept, and freed later") {
+    doubles::mishaps const                                 told;
+    sim_node const                                         node;
+    sim_stream const                                       s, other;
+    torch_allocator<stream_ordered<memory_without_device>> memory{
+        [](sim_device) { return stream_ordered{memory_without_device{}}; }};
+    sim_device const d = sim_device::current();
+    void* const      p = memory.allocate(d, s, bytes);
+    memory.record_stream(p, other);
+    sim_graph::begin(other);
+    memory.deallocate(d, s, p, bytes);
+    sim_graph const graph = sim_graph::end(other);
+    memory.forget_captures();
+    (void)memory.trim();
+    CHECK(memory.stack(d).usage().live == 0);
+    CHECK(told.count() == 0);
 }
 
 TEST_CASE("torch: several threads allocate, record and free at the same time") {

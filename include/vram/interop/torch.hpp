@@ -101,7 +101,7 @@ public:
             late_free                             late{p, bytes, s, recorded_on(p), {}};
             if (late.others.empty()) { return here.stack->deallocate(s, p, bytes); }
             if (free_now(here, late)) { return; }
-            note_devices(late);
+            note_devices(late, here.where);
             std::list<late_free> kept;
             kept.push_back(std::move(late));
             keep(here, kept);
@@ -183,12 +183,16 @@ private:
     static void add(std::vector<device>& to, device d) {
         if (std::find(to.begin(), to.end(), d) == to.end()) { to.push_back(d); }
     }
-    static void note_devices(late_free& late) {
-        add(late.devices, platform::device_of(late.on));
-        for (user const& other : late.others) {
-            typename platform::device_guard const on{other.where};
-            add(late.devices, platform::device_of(other.on));
-        }
+    static void note_devices(late_free& late, device of_stack) {
+        add(late.devices, device_of({late.on, of_stack}));
+        for (user const& other : late.others) { add(late.devices, device_of(other)); }
+    }
+    /// Returns the device of the stream `u.on`. If a capture forbids the query, returns `u.where`.
+    [[nodiscard]] static device device_of(user const& u) noexcept {
+        try {
+            typename platform::device_guard const on{u.where};
+            return platform::device_of(u.on);
+        } catch (...) { return u.where; }
     }
     /// Returns the devices that may use memory of the stacks: those of the stacks, and those of the
     /// streams of blocks kept for graphs.

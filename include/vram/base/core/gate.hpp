@@ -74,5 +74,16 @@ private:
     std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
 };
 
+/// Waits at the gate `g` until `ready()` returns true. Before, the caller has polled for `polls`,
+/// except on a platform with simulated time: its gate counts that time as polling.
+template <class Gate, class Guard, class Ready>
+void wait_after_polls(Gate& g, Guard& held, Ready const& ready, std::chrono::nanoseconds polls) {
+    if constexpr (requires(Gate& one) { one.wait(held, ready, polls); }) {
+        g.wait(held, ready, polls);
+    } else {
+        g.wait(held, ready);
+    }
+}
+
 } // namespace detail
 } // namespace vram

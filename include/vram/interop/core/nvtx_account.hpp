@@ -92,13 +92,11 @@ private:
     /// Passes the values to the tool again, because another thread has changed them since and set
     /// the state `left`.
     [[gnu::noinline]] void publish_again() noexcept {
-        values sent;
-        values v;
         do {
-            sent = group_.last();
+            values const sent = group_.last();
             state_.store(state::idle); // from now on, another thread may pass values
-            v = now();
-        } while (!suffices(sent, v) && begin() && !sample(now()));
+            if (suffices(sent, now())) { return; }
+        } while (begin() && !sample(now()));
     }
     [[nodiscard]] bool begin() noexcept {
         state expected = state::idle;

@@ -63,13 +63,8 @@ public:
         job(0U);
         if (helpers_.empty()) { return; }
         watch();
-        auto       held = gate_.hold();
-        auto const over = [&] { return busy_ == 0; };
-        if constexpr (requires(gate& g) { g.wait(held, over, watched); }) {
-            gate_.wait(held, over, watched);
-        } else {
-            gate_.wait(held, over);
-        }
+        auto held = gate_.hold();
+        detail::wait_after_polls(gate_, held, [&] { return busy_ == 0; }, watched);
     }
 
 private:

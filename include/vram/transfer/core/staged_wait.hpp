@@ -157,11 +157,7 @@ private:
     /// does nothing, and the first `spin` of this wait counts as polling.
     template <class Ready>
     void sleep(guard& held, Ready const& ready) {
-        if constexpr (requires(gate& g) { g.wait(held, ready, spin); }) {
-            gate_.wait(held, ready, spin);
-        } else {
-            gate_.wait(held, ready);
-        }
+        wait_after_polls(gate_, held, ready, spin);
     }
     /// Sleeps for an eighth of the time since `since`, but 20 us to 1 ms. A notification may end
     /// the sleep earlier.
