@@ -46,8 +46,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // The count of held locks must omit `turn_`: reports of errors wait until a thread
-            // holds no counted lock. The destructor restores the count.
+            // Omits `turn_` from the thread's count of held locks, so that errors can be reported
+            // while it is held. The destructor restores the count.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -78,7 +78,8 @@ public:
     /// Makes a block live after memory was mapped to all of its pages, and returns its address.
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
-        // A free neighbour on the same pages may have all its memory now.
+        // A free neighbour that shares a page with this block may now have all its physical memory:
+        // records that.
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->unbacked || beside->bytes == 0) { continue; }
             if (!lacks(*beside)) { core.heap_.complete(beside); }
@@ -116,12 +117,13 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to the pages of [from, to) that lack memory. Returns false if memory is
-    /// refused, or was moved away from some page.
+    /// Maps new memory to those pages overlapping [from, to) that lack memory. Returns false if the
+    /// memory is refused, or if memory of such a page was moved to another page.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
-        // Streams may still use moved memory through its old address.
+        // Streams may still use memory that was moved away (`left`) through its old address, so no
+        // other memory is mapped there.
         return !book.left(all) && fill(core, all, held);
     }
     /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`, which have
@@ -130,8 +132,8 @@ public:
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Moves memory of pages in the `n` bytes at `from` to pages without any in the `m` bytes at
-    /// `to`. `expected`: bytes that should move.
+    /// Moves physical memory from the `n` bytes at `from` to pages in the `m` bytes at `to` that
+    /// lack memory. Corrects the page table if not `expected` bytes were moved.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -199,8 +201,8 @@ public:
     }
 
 private:
-    /// Notifies the observers of each page in the run with (`mapped`) or without memory, for at
-    /// most `bytes` in total.
+    /// Notifies the observers of an event `kind` for each page of the run that has physical memory
+    /// (`mapped`) or, if not `mapped`, has none, for at most `bytes` in total.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {

@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// Gives physical memory of free pages to the pages of a block that lack memory, in place of new
-/// memory (page stitching: GMLake, 2024). A page stays mapped to memory moved from it, so that
-/// moving it back needs no driver call and no wait of the host.
+/// memory (page stitching: GMLake, 2024). The old address stays mapped to the memory, too, so that
+/// moving the memory back needs no driver call and no wait of the host.
 ///
 /// Failure   As `page_memory`.
 /// Threads   One thread at a time.
@@ -31,8 +31,8 @@ public:
 
     using base::base;
 
-    /// Gives pages of `b` (the run `target()`) their moved memory back, and up to `others` pages
-    /// any memory, from free blocks ready for `on`.
+    /// Maps memory of free blocks ready for the stream `on` to pages of `b` (the run `target()`):
+    /// memory moved away from these pages and, for up to `others` further pages, any.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
@@ -49,7 +49,8 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        // Takes pages of any free blocks, those at the ends of chunks first: a pool uses them last.
+        // Takes pages of any free blocks, first those at the ends of chunks, which a pool tends to
+        // allocate last.
         if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
@@ -60,13 +61,13 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // The search above does not find the blocks that are already set aside. Takes their
-                // pages that are not yet the source of a move.
+                // The search by `bytes` skips blocks that were set aside before it. Takes those of
+                // their pages that have memory and are not yet the source of a move.
                 give_any(own(*one), others);
             }
         }
-        // The new memory of the first and last page may be ready for `on` alone. Free neighbours on
-        // these pages record `on` as a user.
+        // The memory moved to the first and last page of `b` may be ready for `on` alone. Free
+        // neighbours that overlap these pages get `on` as a user.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -75,14 +76,14 @@ public:
         }
     }
 
-    /// Maps memory of free blocks to pages of `b` that lack some, perhaps after a wait. Returns
-    /// false if streams may still use moved memory through `b`.
+    /// Maps memory of free blocks to pages of `b` that lack some, perhaps after a wait; some may
+    /// still lack it. Returns false if streams may still use memory moved away from `b`.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if memory of `b` was moved to other pages. Streams may still use the old addresses,
-        // so other memory requires a wait.
+        // True if memory of `b` was moved to other pages. Streams may still use it through the old
+        // addresses, so mapping other memory there requires a wait.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -103,8 +104,8 @@ private:
         std::size_t bytes;
     };
 
-    /// Plans `moves_` that return moved memory to the run's pages. If `fresh`, adds moves without a
-    /// source for other pages without memory, and returns their number.
+    /// Plans `moves_` that return memory moved away from the run's pages. If `fresh`, also adds
+    /// moves with null `from` for its other pages without memory, and returns their number.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
@@ -141,8 +142,8 @@ private:
         }
         return unbacked;
     }
-    /// Assigns pages of a free run, at most `others`, to moves without a source, and subtracts
-    /// their number from `others`.
+    /// Makes up to `others` pages of the free run `own` sources of planned moves with null `from`,
+    /// the last pages first. Subtracts their number from `others`.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -176,12 +177,12 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the planned `moves_` of physical memory from source pages that may be taken
-    /// (`give`).
+    /// Performs the planned `moves_`, as far as `give` has permitted to take the memory of their
+    /// source pages.
     template <class Core>
     void remap_all(Core& core, guard& held) {
-        // Clears all marks first: a move releases the lock, and another thread may then return a
-        // source chunk to the upstream.
+        // Clears the `want` marks of all source pages before the first move, which releases the
+        // lock: another thread may then return a source chunk to the upstream.
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -207,13 +208,13 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns the number of bytes of a move, from the offset `at` on, before the first source page
-    /// that is not granted.
+    /// Returns how many bytes of a move, from the offset `at` on, precede the first source page
+    /// whose memory `give` has not permitted to take.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Records `s` as a user of free neighbours of `b` on its first and last page. If that fails,
-    /// cancels the move to that page.
+    /// If memory is to be moved to the first or last page of `b`, records `s` as a user of free
+    /// neighbours on that page. If that fails, cancels the move to that page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -271,7 +272,8 @@ private:
         }
     }
 
-    /// The moves of the one thread that has the right to change mappings now.
+    /// Moves of physical memory that `back_from_free` plans and performs, used by the one thread
+    /// that may change mappings now.
     heap_array<page_move> moves_;
 };
 

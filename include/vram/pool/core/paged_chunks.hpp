@@ -24,9 +24,9 @@
 namespace vram {
 namespace detail {
 
-/// How a pool over virtual memory grows. Physical memory is mapped to a free block that lacks some,
-/// or behind the end of a chunk. `pool_options::remap` and `slack` reuse the memory of other free
-/// pages.
+/// Lets a pool over virtual memory grow: maps physical memory to a free block that lacks some, or
+/// behind the end of a chunk. With `pool_options::remap` or `slack`, memory of other free pages may
+/// serve in place of new memory.
 ///
 /// Failure   As the upstream.
 /// Threads   One thread at a time changes mappings; only `grow_in_place` takes the lock itself.
@@ -76,8 +76,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if no stream can still access previous memory of the block, so that new
-                // memory may be mapped.
+                // True if no stream can still access memory moved away from the block through the
+                // block's addresses: these may then get new memory.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -89,21 +89,21 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // New memory was refused, or memory was moved elsewhere. With `slack`, memory of
-                // free pages is used instead.
+                // No new memory was mapped: it was refused, or memory of the block was moved to
+                // other pages. With a `slack` limit, uses memory of free pages.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`, gaps
-    /// are kept as sources of pages: returns null.
+    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`, always
+    /// returns null, so that whole pages in gaps can be moved.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block that is backed, or whose moved memory can be mapped back without a
-    /// wait. Returns null if there is none.
+    /// Tries to allocate a free block of which every page has physical memory, or can get the
+    /// memory that was moved away from it back without a wait. Returns null on failure.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -161,7 +161,8 @@ public:
                     pages_.book.set(pages_.run_at(at, n), false);
                     core.budget_.release(gone);
                 } else {
-                    // Another number of bytes was unmapped: queries the pages to correct the table.
+                    // More or fewer bytes than expected were unmapped: queries the upstream to
+                    // correct the page table.
                     pages_.resync_page_table(core, {{at, n}}, held);
                 }
                 core.heap_.give_again(b, pages_.lacks(*b));
@@ -189,8 +190,8 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` with `widen(bytes)` by `m.by`; if `more`, tries the growth policy's
-    /// size first. Returns the bytes added.
+    /// Extends the chunk of `m` by `widen(bytes)`: by the growth policy's size if `more`, or, if
+    /// that fails, by less, down to `m.by`. Returns the bytes added, or 0.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -236,8 +237,8 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Gives `b` its moved memory back, and memory of other free pages in place of new memory that
-    /// would exceed `pool_options::slack`.
+    /// Maps memory of free pages to the block `b`: memory moved away from `b` and, in place of new
+    /// memory that would exceed `pool_options::slack`, any other.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -249,8 +250,8 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Reserves a free block that may lack memory; extends a chunk if none exists. `until` becomes
-    /// the end of extra addresses behind the block, if any.
+    /// Reserves a free block that may lack memory, if necessary by extending a chunk, or returns
+    /// null. With `more`, `until` becomes the end of any extra addresses added behind the block.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -289,21 +290,21 @@ private:
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // Another thread may have freed a better block elsewhere: then `until` stays 0. The chunk
-        // ends with a free block, so `b->after` exists.
+        // `b` may be a better block elsewhere that another thread has freed: then `until` stays 0.
+        // The chunk ends with a free block, so `b->after` exists.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
-    /// Returns the first aligned place for the request in a block. The cost is the number of bytes
-    /// without physical memory.
+    /// Returns the first aligned address in `b` where the request fits. Its `cost` is the size of
+    /// the pages there without physical memory. Returns an empty result if none fits.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns the first place in `b` for the request where all pages have or can get memory (if
-    /// `fresh`, also new memory).
+    /// Returns the first aligned address in `b` where the request fits and each page has memory, or
+    /// can get moved memory back or (if `fresh`) new memory. The result is empty if there is none.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -316,8 +317,8 @@ private:
         }
         return {};
     }
-    /// Returns 0 if all pages have or can get memory, else the end of the last that cannot. For
-    /// each page to map, adds 1 or `new_page` to `cost`.
+    /// Returns 0 if each page has memory, or can get memory moved away from it back or (if `fresh`)
+    /// new memory; else the end of the last page that cannot. Adds the pages' costs to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -339,8 +340,8 @@ private:
     /// Cost of a page that needs new memory. A page that gets its moved memory back costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the lowest address in a block from which on all pages have or can get memory, or the
-    /// block's end.
+    /// Returns the first address in a free block behind all pages whose moved memory cannot be
+    /// mapped back now, at most the block's end.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;

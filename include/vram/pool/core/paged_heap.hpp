@@ -41,13 +41,13 @@ public:
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Coalescing may use descriptors, so `reserve` comes second.
+        // Before `reserve`, because coalescing may use up reserved descriptors.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // During a capture, memory is mapped before the captured work runs, so no stream may use
-        // the block.
+        // A captured request is treated as one of the host (null): memory is mapped before the
+        // captured work runs, so no stream may still use the block.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -67,8 +67,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // Restores the block's pending uses, which `take` cleared, in case the block is
-            // returned without memory. After a wait of the host, there are none.
+            // Restores the block's pending uses, which `take` cleared: `return_unbacked` may still
+            // free the block. After a wait of the host, none are left.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -87,8 +87,8 @@ public:
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // Since `take_unbacked`, the stream `on` waits for the pending uses by other streams:
-            // clears them, and records only its own use.
+            // By `take_unbacked`, work of the stream `on` is ordered behind all pending uses of the
+            // block by other streams: replaces these by a use by `on`.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -122,8 +122,8 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if a free block may contain a whole page after waits: only such pages move.
-    /// `bytes` selects the heap (small or large blocks).
+    /// Returns true if some free block has at least `page` bytes, or may have after coalescing:
+    /// only whole pages move. `bytes` selects the heap (small or large blocks).
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
@@ -148,8 +148,8 @@ public:
     /// Removes a free block from its bin (free list), so that no request uses it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Sets aside free blocks that need no wait if `wanted(block)`, and calls `taken(block)` for
-    /// each until it returns false. `bytes` selects the heap.
+    /// Removes free blocks that need no wait and satisfy `wanted(block)` from their free lists.
+    /// Passes each to `taken` until that returns false. `bytes`: a size that selects the heap.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
@@ -160,7 +160,8 @@ public:
             },
             taken);
     }
-    /// Puts a block back after `set_aside`. `unbacked`: some of its pages have no memory now.
+    /// Makes a block free again after `set_aside`, so that requests can use it. `unbacked`: true if
+    /// some of its pages now lack physical memory.
     void give_again(block* b, bool unbacked) noexcept {
         b->unbacked = unbacked;
         this->heaps().of(*b).give_again(b, this->is_complete());

@@ -57,8 +57,8 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the policy's size for the next chunk, reduced to the limit's room, or the needed
-    /// bytes if those are more.
+    /// Returns the growth policy's size for the next chunk, reduced to what the limit permits.
+    /// Returns `wish.needed` if that is larger, or if the size exceeds `bins::largest`.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -73,7 +73,7 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // No chunk exists only if `max_size` is less than a page (256 bytes without virtual
+        // The limit refused the chunk: `max_size` is less than a page (256 bytes without virtual
         // memory).
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
@@ -91,8 +91,8 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of `size` bytes for the stream of `r`, and `out` from that chunk. Returns
-    /// null if `out` is null or the chunk is refused.
+    /// Allocates a chunk of at least `size` bytes and, unless `out` is null, a block for `*out` in
+    /// it. Returns the block, or null. A refusal by the upstream is thrown if `Throwing`.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -113,8 +113,8 @@ public:
                 }
             });
     }
-    /// Allocates a chunk that the stream of `r` can use without a wait, and `r` from that chunk, or
-    /// returns null.
+    /// Allocates the block for `r` in a new chunk whose memory its stream can use without a wait.
+    /// Returns null if no such chunk can be allocated.
     template <class Core>
     void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>
@@ -124,8 +124,8 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Returns idle chunks, for the upstream to reuse; only up to four, because the allocation
-        // below may find no ready memory.
+        // Returns idle chunks, so that the upstream can reuse their memory. Four tries at most,
+        // because the upstream may still have no ready memory for this request.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
@@ -152,8 +152,8 @@ public:
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // Pages first, because they can be returned singly until `keep` free bytes are left. For
-        // `keep` of 0, whole chunks take fewer calls.
+        // Unmaps single pages first, so that `keep` free bytes remain if possible. If `keep` is 0,
+        // returning whole chunks takes fewer calls of the upstream.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
@@ -198,8 +198,8 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
-        // With the bare maximum of live bytes in place of 9/8, a program that repeats itself would
-        // return and allocate the same chunks.
+        // Without the extra eighth, a program that repeats its allocations could return idle chunks
+        // and allocate the same chunks again.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

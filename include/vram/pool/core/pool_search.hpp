@@ -16,8 +16,8 @@ namespace detail {
 /// Failure   `std::bad_alloc` and errors of the platform are thrown.
 /// Threads   Any number of threads may call concurrently.
 struct pool_search {
-    /// Allocates from the reserved memory, or a chunk that is ready in the upstream, else after a
-    /// wait. Returns null if nothing is found.
+    /// Allocates from the pool's free memory. If that needs a wait, first tries a chunk that the
+    /// upstream has ready for the stream. Returns null if nothing is found.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {
@@ -50,7 +50,8 @@ struct pool_search {
         if (void* const p = core.growth_.enlarge(core, r, captured)) { return p; }
         held.lock();
         void* p = core.heap_.take_elsewhere(r, held);
-        // Another thread that changes mappings may leave memory that can be mapped.
+        // Waits for another thread that is changing mappings, then tries again: that thread may
+        // have left memory that can be mapped.
         while (p == nullptr && !captured && chunks.await_others(held)) {
             held.unlock();
             p = chunks.grow_in_place(core, r, false, false);

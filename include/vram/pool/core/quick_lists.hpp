@@ -28,7 +28,8 @@ public:
     static constexpr std::size_t largest = 1_MiB;
     /// Largest size of the one large block that is cached outside of the lists.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Cached blocks of this size or more are coalesced first: they hold most of the cached bytes.
+    /// Where chunks cannot grow, a small request that finds no free block first coalesces only
+    /// cached blocks of this size or more: they hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
     /// Largest number of bytes by which a block from the list of a larger size class may exceed the
     /// request.
@@ -101,8 +102,8 @@ private:
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// A set of lists by size, linked by `block::previous` alone: `next` links the blocks in the
-    /// table by address.
+    /// A set of lists of cached blocks, one for each size class. Linked by `block::previous`,
+    /// because the table of blocks by address uses `block::next`.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
         block*        first[lists]{};
@@ -138,8 +139,8 @@ private:
         }
     };
 
-    /// Slow path of `take`: returns a usable block of the next list that is not empty, or null if
-    /// that block is too large.
+    /// Slow path of `take`: removes and returns the first block in the next list above `i` that has
+    /// one. Returns null if there is none, or if it is unusable or too large.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

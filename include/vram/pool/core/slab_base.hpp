@@ -151,8 +151,8 @@ protected:
             return nullptr;
         }
     }
-    /// Allocates a chunk of `count` blocks, and `r` from that chunk. Returns null if the limit or,
-    /// without `Throwing`, the upstream refuses.
+    /// Allocates a chunk of `count` blocks and returns one of them for the request `r`. Returns
+    /// null if the limit or, unless `Throwing`, the upstream refuses the chunk.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
