@@ -78,7 +78,7 @@ public:
     ~arena() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
+    // Inlined, so that `at` (the caller's file and line) is passed only if there is an observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -96,8 +96,8 @@ public:
         });
     }
 
-    /// Allocates as `allocate` does, but never throws. Returns null on failure. Errors other than a
-    /// refusal or lack of host memory are reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -108,8 +108,8 @@ public:
             return this->try_get({.asked = bytes, .alignment = alignment, .on = &s});
         });
     }
-    /// Allocates as `allocate_sync` does, but never throws. Returns null on failure. Errors other
-    /// than a refusal or lack of host memory are reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -123,7 +123,8 @@ public:
 
     /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
     /// reported with the line `at`.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
+    // Inlined, so that `at` (the caller's file and line) costs nothing if the shard of this thread
+    // or stream takes the block and there is no observer.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -172,8 +173,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // Other threads may have allocated while the shards' peaks were restarted one by one. So
-        // each shard counts with the larger of its peaks before and after its restart.
+        // Other threads may have allocated while the peaks were restarted one by one. So each shard
+        // adds the larger of its peaks before and after its restart.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {
@@ -185,7 +186,7 @@ public:
         if (sum > before.peak_live) { before.peak_live = sum; }
         return base::bounded(before);
     }
-    /// Undoes a `reset_peaks`: raises the peaks to at least those in `before`, its result.
+    /// Undoes a `reset_peaks`, which returned `before`: raises the peaks to at least those figures.
     void raise_peaks(memory_usage const& before) noexcept { this->chunks_.raise_peaks(before); }
 
     /// Returns idle chunks to the upstream until `reserved - live` is at most `keep` bytes, then
@@ -197,8 +198,8 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// To be called before the stream `s` is destroyed. With `event_policy::lazy`, a raw
-    /// `cudaStream_t` requires it, because events are recorded on it later. May make the host wait.
+    /// To be called before the stream `s` is destroyed. With `event_policy::lazy`, required for a
+    /// raw `cudaStream_t`, on which events are recorded later. The host may wait.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });

@@ -13,8 +13,8 @@ enum class arena_key {
     /// A request goes to the shard (pool) of the calling thread. Suits programs in which each
     /// thread has its own streams.
     thread,
-    /// A request goes to the shard (pool) of its stream, or else of the thread. Suits programs in
-    /// which threads share streams.
+    /// A request goes to the shard (pool) of its stream; without a stream, to that of the calling
+    /// thread. Suits programs in which threads share streams.
     stream,
 };
 

@@ -133,7 +133,8 @@ public:
 
     /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
     /// reported with the line `at`.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless the free is invalid.
+    // Inlined, so that `at` (the caller's file and line) costs nothing unless the free is invalid
+    // or there is an observer.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -221,7 +222,7 @@ private:
     }
 
     /// Frees the block at `p`, which the stream `on` (null: none) may still use. Returns false if
-    /// the arguments fit no live block.
+    /// no live block, small or large, has this address, size and alignment.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }

@@ -89,8 +89,8 @@ protected:
     }
     ~arena_core() { end(); }
 
-    /// Allocates a block from the shard (pool of the arena) that serves this thread or stream, if
-    /// possible a cached block.
+    /// Allocates a block from the shard (pool of the arena) for this thread or stream, if possible
+    /// a cached block. Throws on failure; null for 0 bytes.
     [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
             if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
@@ -153,8 +153,8 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
-    /// the upstream. Returns the bytes given back.
+    /// Returns idle chunks to the upstream, as long as more than `keep` reserved bytes are not
+    /// live, then trims the upstream. Returns the bytes given back.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -165,8 +165,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The upstream may pass on the chunks that the shards returned, and count their bytes
-        // again. So the result is the larger figure, not the sum.
+        // The larger figure, not the sum: chunks that the upstream had received from the shards,
+        // and now returns itself, must not count twice.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -182,7 +182,7 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Makes sums over all shards (pools) consistent: other threads may have allocated between the
+    /// Corrects sums over all shards (pools), because other threads may have allocated between the
     /// additions. Afterwards live <= reserved <= peak of reserved.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
@@ -223,8 +223,8 @@ private:
     /// errors are reported, or rethrown if `Throwing`.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // Calls the shard's `allocate` here, because `try_allocate` would report an error of the
-        // platform to the error sink instead of throwing it.
+        // Calls `allocate`, which throws an error of the platform: `try_allocate` would report it
+        // to the error sink, and the caller would not see it.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -239,8 +239,8 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Called if the shard (pool) `mine` refused: all shards return idle chunks, then each is asked
-    /// for a block, except during a capture.
+    /// If the shard `mine` refused: trims all shards and asks each for a block, except during a
+    /// capture or for an impossible size. On failure throws if `Throwing`, otherwise returns null.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
@@ -258,8 +258,8 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt, with the shard (pool) `mine`. An `out_of_memory` is rethrown with the
-    /// figures of all shards.
+    /// Asks the shard (pool) `mine` once more. Lets its exception pass, but with the figures of all
+    /// shards in an `out_of_memory`.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);

@@ -42,8 +42,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block, or queues its free, for a thread of another shard, `from` (null: none). The
-    /// stream `on`, if not null, may use the block.
+    /// Frees a block of this shard, or queues its free, for a thread of the shard `from` (null: not
+    /// created). The stream `on`, if not null, may still use the block.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -67,8 +67,8 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a new block. If a free of `p` is still queued, it was a double free: the
-    /// simulator reports it; other platforms later free the new block.
+    /// Returns `p`, a new block. A queued free of `p` must be a double free: the simulator reports
+    /// it; elsewhere it may later free the new block.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -104,8 +104,8 @@ private:
         core_.seen().notify(memory_event_kind::free_refused, n.p, n.bytes,
                             n.in_use ? &n.on : nullptr, n.at);
     }
-    /// Makes the stream `s` known to the pool. Throws if the stream's id cannot be queried or host
-    /// memory is lacking.
+    /// Creates the record of the stream `s` in this pool, if there is none. Throws if the stream's
+    /// id cannot be queried or host memory is lacking.
     void register_stream(stream s) {
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
@@ -114,15 +114,15 @@ private:
     /// later. The stream `on` (null: none) may still use the block.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // The freeing thread must itself record an event (`eager`) or query the capture (`graphs`).
-        // The handle of a default stream may mean another stream in another thread.
+        // With `eager` or `graphs`, the freeing thread itself must record an event or query the
+        // capture. A default stream's handle may mean another stream in another thread.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the id of the stream `s` (its unique number) before a free is queued, so that it is
-    /// stored. `from`: the freeing thread's shard, or null. Returns true on success.
+    /// Queries the unique id of the stream `s`, which the platform then stores for the queued free.
+    /// `from`: the freeing thread's shard, or null. Returns true on success.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
-        // The queued free, which needs the id, may be executed while `s` is being captured: CUDA
+        // Queried before the free is queued: when it is executed, `s` may be in a capture, and CUDA
         // then forbids the query.
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);

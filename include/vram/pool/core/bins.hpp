@@ -52,8 +52,8 @@ public:
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
-    // `insert` and `remove` have no branch that depends on a list being empty, because
-    // mispredictions cost more than the function.
+    // `insert` adds a block to the list for its size, `remove` removes it. Neither branches on an
+    // empty list: mispredictions would cost more than the function.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
     /// Adds a block at the end of its list, so that it is found after all others of the list.
     void insert_last(block* b) noexcept {
@@ -120,8 +120,8 @@ public:
     }
 
 private:
-    /// Number of 64-bit words in `maps_`, two more than the lists need: a bit set in each ends
-    /// every search without a bounds check.
+    /// Number of 64-bit words in `maps_`. The last two have no lists: one bit, always set in each,
+    /// ends every search without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 

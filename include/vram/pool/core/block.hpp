@@ -30,13 +30,13 @@ struct links {
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// Chosen for a request that still waits for streams or for physical memory: not counted as
-        /// live; a free is rejected.
+        /// The pool has chosen this block for a request that still waits for streams or physical
+        /// memory. Not counted as live; a free is rejected.
         reserved,
         /// In a quick list for the next request of this size by its stream, or in no list while its
         /// physical pages are moved to other addresses.
         cached,
-        free, ///< in a free list; if kept for a captured graph, only for captures of its stream
+        free, ///< in a free list; memory kept for a graph serves only captures of the same stream
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};

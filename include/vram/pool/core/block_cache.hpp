@@ -47,8 +47,8 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a block that the stream with the index `slot` has freed, for requests of `bytes`. A
-    /// large block may be coalesced instead, depending on the live blocks in `counts`.
+    /// Caches a freed block for requests of `bytes` by the stream with the index `slot`. A block
+    /// above `quick_lists::largest` may be coalesced instead (`cache_large`).
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -71,7 +71,8 @@ public:
         bool const large = flush_large(is_complete);
         return drain(bins::granule, is_complete) || large;
     }
-    /// Coalesces the cached large block. Returns true if there was one.
+    /// Coalesces the cached block above `quick_lists::largest`, of which there is at most one.
+    /// Returns true if there was one.
     template <class IsComplete>
     bool flush_large(IsComplete is_complete) noexcept {
         block* const b = quick_.take_large();
@@ -82,8 +83,8 @@ public:
     /// search may succeed. Returns true if there were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // For a small request, coalesces only the larger cached blocks, if there are any and chunks
-        // cannot grow. The small ones stay cached.
+        // For a small request, coalesces only the cached blocks of `bulky` bytes or more, which
+        // hold most of the cached bytes. Without any, or if chunks can grow: all.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }
@@ -94,13 +95,14 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches a freed large block of at most `large_limit_` bytes, and coalesces the one cached
-    /// before it. Coalesces others at once.
+    /// Caches a freed block of at most `large_limit_` bytes in place of the large block cached
+    /// before, which is coalesced. Larger blocks are coalesced instead.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // If no other block is in use, coalesces, so that a repeated program finds the same
-        // addresses. A block at the end of a chunk that can grow is also coalesced.
+        // If `b` was the last block in use in the pool or its heap, coalesces it, so that a program
+        // that repeats its requests gets the same addresses. A block before the free end of a chunk
+        // is not cached either.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
@@ -109,9 +111,9 @@ private:
         }
         coalesce(b, is_complete);
     }
-    /// Returns true if the next block is the last of its chunk. Chunks must be able to grow.
+    /// Returns true if only the free block at the end of the chunk follows `b`. Requires chunks
+    /// that can grow, which always end with a free block.
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
-        // Each chunk that can grow ends with a free block.
         return b.after->after == nullptr;
     }
     /// Returns the cached large block if it has the size and alignment and the stream with the

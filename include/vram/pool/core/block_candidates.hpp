@@ -18,9 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap` for the request `r`, as the `Candidates` from which a `stream_arbiter`
-/// chooses. If `counts` is null, the block is not made live but stays reserved. `InPlace`: chunks
-/// can grow at their ends.
+/// The free blocks of `heap`, from which a `stream_arbiter` chooses a place for the request `r`
+/// (its `Candidates`). If `counts` is null, the chosen block is not counted as live but marked
+/// reserved. `InPlace`: chunks can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -37,29 +37,30 @@ struct block_candidates {
     bool every = false;
     /// If true, the search queries events to learn if streams still use a block that fits better.
     bool asks = false;
-    /// Set by `reserve`, for `put_back`: true if the chosen block may have lacked physical memory.
+    /// Set by `reserve`: true if the chosen block may have lacked physical memory. `put_back` marks
+    /// the block so again.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // each time: coalescing and other threads use up descriptors
+            heap.reserve(); // in each round: coalescing can use up `use_node`s
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // The block `tighter` fits better, but streams may still use it. Asks their events
-                // once before a larger block is divided.
+                // The block `tighter` fits better, but streams may still use it. Before a larger
+                // block is divided, queries once if those streams are done.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // No place can be used without a wait. Coalesces cached blocks and searches again,
-            // because a coalesced block may fit.
+            // The search found no place without a wait. Coalesces cached blocks and searches again;
+            // without cached blocks, returns the result of the search.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// `stream_arbiter` calls this before its first wait. Returns false: nothing was queried, so it
-    /// need not search again.
+    /// Called by `stream_arbiter` before its first wait. Queries nothing, and returns false, so
+    /// that the arbiter does not repeat its search.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -108,8 +109,8 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates a block for a stream that is being captured. Parts that captured graphs may use
-    /// stay reserved for them even after this block is freed.
+    /// Allocates `p` for a stream that is being captured. Records which parts are kept for captured
+    /// graphs, so that they stay kept after the free.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

@@ -61,8 +61,7 @@ public:
         reserved_ -= gone.bytes;
         return gone;
     }
-    /// Records that the chunk has `by` more bytes at its end, or fewer: then `by` is the negative
-    /// number modulo 2^64.
+    /// Records that the chunk has become `by` bytes larger at its end.
     void extend(chunk& c, std::size_t by) noexcept {
         c.bytes += by;
         reserved_ += by;
@@ -83,8 +82,8 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`, of
-    /// equals the largest chunk. Returns `size()` if none is available.
+    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`; of
+    /// chunks with equal cost, the largest. Returns `size()` if none is available.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

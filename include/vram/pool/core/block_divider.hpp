@@ -58,8 +58,8 @@ public:
     /// the parts that captured graphs may still use. Both require `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses by streams of the last block of a grown chunk. Without an unused
-    /// `use_node`, the stored use then also covers the added bytes.
+    /// Sets the pending uses by streams of a grown chunk's last block. If no `use_node` is left,
+    /// its single use stays, extended to the added bytes.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -111,8 +111,8 @@ public:
         return b;
     }
 
-    /// Makes a block that is in no list free. Coalesces it with free neighbours if one descriptor
-    /// can store their pending uses. Returns the block with the memory.
+    /// Makes a block in no list free, coalesced with free neighbours if one descriptor can store
+    /// their pending uses. Returns the free block that contains it.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -122,8 +122,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // The code below may drop any descriptor. `coalesce` keeps those of the first block of a
-        // chunk and, if chunks can grow, of the last.
+        // Below, a chunk's first block would lose its descriptor, or a block would become the last
+        // without a move to the list of last blocks. `coalesce` avoids both.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -164,12 +164,14 @@ public:
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Makes the next `coalesce_pending` walk over all blocks.
+    /// Makes the next `coalesce_pending` examine all blocks, even if no free neighbours are known
+    /// that could not be coalesced.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// Coalesces free neighbours that could not be coalesced before, and drops complete uses. Cost:
-    /// a walk over all blocks, if there may be any.
+    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses for
+    /// which `is_complete(use)` is true. Does nothing unless `has_uncoalesced()`, else walks over
+    /// all blocks.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }
@@ -210,24 +212,24 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b`, in no free list, into the free block before it, and returns that block. Their
-    /// pending uses must be merged before.
+    /// Merges `b`, which is in no free list, into the free block `front` before it, and returns
+    /// `front`, which must already have the pending uses of both.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
     }
-    /// Merges `b`, in no free list, into the free block behind it, and returns that block. Their
-    /// pending uses must be merged before.
+    /// Merges `b`, which is in no free list, into the free block `after` behind it, and returns
+    /// `after`, which must already have the pending uses of both.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);
         blocks_.drop_previous(after);
         return after;
     }
-    /// Merges `b`, in no free list, with free neighbours if their pending uses allow that. Returns
-    /// the free block with its memory.
+    /// Adds `b` to the free lists, merged with its free neighbours if one list can hold their
+    /// pending uses. Returns the free block that contains `b`.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);

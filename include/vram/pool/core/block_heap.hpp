@@ -49,7 +49,8 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table that records which pages have physical memory. Null: all have.
+    /// Sets the pool's table that records which pages have physical memory. Without a table (null),
+    /// free blocks that may lack some are not used.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Reserves the host memory for the next `take`, so that it cannot fail.
@@ -61,12 +62,11 @@ public:
         live_.reserve(1);
     }
 
-    /// Finds a place for `bytes` in a free block, if possible one that needs no wait. `fit::where`
-    /// is null if none is found.
+    /// Finds a place for `bytes` in a free block, if possible without a wait. Examines every block
+    /// if `all`, else a limited number. `fit::where` is null if none is found.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
-        // Examines a limited number of blocks unless `all`.
         return free_index().find(bytes, alignment, price, all);
     }
 
@@ -100,16 +100,16 @@ public:
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
-    /// Frees a live or cached block after `hold`, and coalesces it with free neighbours. Returns
-    /// the free block that contains its memory.
+    /// Frees an allocated or cached block with the pending uses stored in it, and coalesces it with
+    /// free neighbours. Returns the free block that contains its memory.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Ends `set_aside`: makes the block free, and coalesces it with free neighbours if one list
-    /// can hold their pending uses. Returns the resulting free block.
+    /// Makes a block free again after `set_aside`, coalesced with free neighbours if one descriptor
+    /// can store their pending uses. Returns the free block that contains it.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
@@ -139,14 +139,14 @@ public:
         return gone;
     }
 
-    /// Returns the place with the lowest cost by `judge(block)` among at most 65 free blocks of at
-    /// least `bytes`. Its block is null if there is none.
+    /// Returns the place with the lowest cost among at most 65 free blocks of at least `bytes`;
+    /// null `where` if none. `judge(block)` returns a block's best place.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last of a growing
-    /// chunk.
+    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last block of a
+    /// chunk while a thread changes the chunk's size.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
@@ -175,15 +175,15 @@ public:
         });
     }
 
-    /// Finds the chunk that must grow least for a request at or above `from(last block)`, and marks
-    /// it busy until `end_growth`. Returns a null `base` if none can.
+    /// Finds the chunk that must grow least for a request, placed at `from(last block)` or above,
+    /// and marks it busy until `end_growth`. Null `base`: no chunk can grow.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
-    /// Must be called after `begin_growth`. The chunk at `base` now has `by` more bytes of
-    /// addresses, perhaps without physical memory; 0 if the growth failed.
+    /// Ends the growth that `begin_growth` began: adds `by` bytes (0: the growth failed), perhaps
+    /// without physical memory, to the last block of the chunk at `base`.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -197,14 +197,14 @@ public:
     }
 
     /// Returns true, once, if all blocks were freed after at least `enough` allocations since the
-    /// last such result. The caller then coalesces all free memory.
+    /// last such result. The caller can then coalesce all free memory.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
         return std::exchange(all_freed_, false);
     }
     /// Coalesces free neighbours if one descriptor can store their pending uses by streams, and
-    /// drops complete uses. Cost: a walk over all blocks.
+    /// drops uses for which `is_complete(use)` returns true. Cost: a walk over all blocks.
     template <class IsComplete>
     void coalesce_all(IsComplete const& is_complete) noexcept {
         divider_.mark_uncoalesced();
@@ -213,8 +213,8 @@ public:
 
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
-    /// Coalesces free neighbours that could not be coalesced before, and drops complete pending
-    /// uses by streams.
+    /// Coalesces free neighbours that could not be coalesced before. If there may be any, also
+    /// drops pending uses for which `is_complete(use)` returns true.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
@@ -227,8 +227,8 @@ public:
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Keeps for a captured graph, and so from other requests, all blocks that the stream with the
-    /// index `slot` freed in its epoch `from` or later.
+    /// Keeps for a captured graph, and so from other requests, the blocks that the stream with the
+    /// index `slot` freed in its epoch `from` (the time between two events) or later.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }
@@ -238,7 +238,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Fewer allocations would not be worth the cost of coalescing all free blocks.
+    /// Number of allocations needed before `was_all_freed` returns true: after fewer, coalescing
+    /// all free blocks is not worth its cost.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {

@@ -86,7 +86,7 @@ public:
         nodes_.put_back(gone);
     }
     /// Merges the block before `b`, which is not the first of a chunk, into `b`. The caller has
-    /// already added its size to `b->bytes`.
+    /// already added the size of that block to `b->bytes`.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

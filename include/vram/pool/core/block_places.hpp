@@ -36,8 +36,8 @@ public:
     /// block marked `unbacked` is never used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address from which the asking stream may use `b` up to its end, now or
-    /// after a wait. Returns the end if there is none.
+    /// Returns the lowest address in `b` from which the asking stream may use all bytes to
+    /// `b.end()`, now or after a wait; `b.end()` if none.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -64,8 +64,8 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest: at its
-    /// start or behind one of its uses. `cost` is `unavailable` if no place fits.
+    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest: at the
+    /// start or after a pending use's addresses. `cost` is `unavailable` if none fits.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -97,8 +97,8 @@ public:
     }
 
 private:
-    /// Tells if the stream may use the addresses [from, to) now, after a wait, or not at all.
-    /// `held`: the pending uses.
+    /// Tells if the asking stream may use the addresses [from, to) of a block with the pending uses
+    /// `held`: now, after a wait, or not at all.
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
