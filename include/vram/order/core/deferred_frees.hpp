@@ -68,7 +68,7 @@ public:
     }
 
     /// An allocation from the upstream that the caller is making. The constructor allocates the
-    /// host memory that the free of the block will need, so that the free cannot fail.
+    /// list element (host memory) that will hold the block after its free.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -122,8 +122,8 @@ public:
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last. The host does not wait. The caller must act on
-    /// a result of `due`.
+    /// Frees a block that the stream `s` used last; the host does not wait. On `due`, the caller
+    /// must wait for the stream and free the block upstream.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -173,7 +173,7 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Returns all unused blocks with `give`, and the number of their bytes. Blocks behind
+    /// Passes all unused blocks to `give`, and returns the number of their bytes. Blocks behind
     /// incomplete events stay: the host waits only where no event can be recorded.
     template <class Give>
     std::size_t collect_all(Give give) {
@@ -187,17 +187,18 @@ public:
         }
         return bytes;
     }
-    /// Called when no captured graph will be launched again. Makes the host wait for running
-    /// graphs, and returns all unused blocks with `give`. `mr`: the upstream; its device may be
-    /// waited for.
+    /// Makes the host wait for captured graphs, which must not be launched again, and passes all
+    /// unused blocks to `give`. `mr`: the upstream; its device is waited for if that of a captured
+    /// stream is unknown.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Makes the host wait until no stream or graph uses freed blocks, and returns them with
-    /// `give`. Does nothing if the process is ending. `mr`: as for `release_captured`.
+    /// Makes the host wait until no stream or graph uses freed blocks, and passes them to `give`;
+    /// does nothing if the process is ending. `mr`: the upstream; its device is waited for if that
+    /// of a captured stream is unknown.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -214,7 +215,8 @@ public:
         waiting_.retire(s);
     }
 
-    /// Returns the usage. `waits` counts how often the host waited for a stream or a device.
+    /// Returns the usage. `waits` counts the waits of the host in `make_room`, `collect_all` and
+    /// `release_captured`.
     [[nodiscard]] memory_usage usage() const {
         auto const held = lock_.hold();
         return figures_now();
@@ -289,13 +291,13 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns unused blocks to the upstream if they have at least `at_least` bytes together.
-    /// Returns these bytes, or 0. Unlocks `held` meanwhile.
+    /// Frees unused blocks upstream if they have at least `at_least` bytes together. Returns the
+    /// number of bytes freed, or 0. Unlocks `held` meanwhile.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
         try {
-            waiting_.collect(ready_); // after an exception, each block is in either list
+            waiting_.collect(ready_); // if this throws, each block is in `waiting_` or in `ready_`
         } catch (...) { failed = std::current_exception(); }
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }

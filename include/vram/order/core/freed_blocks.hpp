@@ -19,7 +19,8 @@ namespace detail {
 /// allocated in advance, so that a free allocates nothing.
 ///
 /// Threads   One thread at a time.
-/// Cost      Constant, except `has`, `drain` and the destructor, which visit each block.
+/// Cost      Constant, except `has`, `drain`, the destructor and assignment, which visit each
+///           block.
 class freed_blocks {
 public:
     struct link {

@@ -23,7 +23,7 @@ namespace detail {
 /// A list of blocks that were freed during captures. A captured graph may be launched on any
 /// stream, so the host waits for whole devices before the blocks are reused.
 ///
-/// Threads   One thread at a time, which holds the lock of the resource.
+/// Threads   One thread at a time. It holds the lock of the resource, except in `finish_or_report`.
 template <class Platform>
 class graph_frees {
 public:

@@ -19,18 +19,18 @@ enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    /// There is no event that may be waited for: the stream is being captured, or none may be
-    /// recorded again because host threads wait for them.
+    /// No event can be waited for: the stream is being captured, or host threads wait for its
+    /// events, so that these must not be recorded again.
     captured,
     /// Nothing was recorded: the handle is that of a default stream of another thread or device,
     /// and means a different stream here.
     elsewhere,
-    lost,   ///< the stream was destroyed without the resource's `retire`: nothing was recorded
+    lost,   ///< the stream was destroyed, or its handle given up: nothing was recorded
     failed, ///< the platform reported an error: nothing was recorded
 };
 
-/// Returns true if an event was recorded behind the work of the stream, or if that work is known to
-/// be complete.
+/// Returns true if an event was recorded behind the work of the stream, or if none is needed, for
+/// example because that work is complete.
 [[nodiscard]] constexpr bool stands(recorded how) noexcept {
     return how == recorded::pending || how == recorded::done;
 }
@@ -87,16 +87,16 @@ template <class Platform>
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
-                // The event may belong to the graph: it must not be queried or waited for, but may
-                // be recorded again.
+                // If a capture has just begun, its graph may contain the event, which must then not
+                // be queried or waited for, but may be recorded again.
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
             // The owner has destroyed the stream during the call: the loop tries again, now with
             // `held`.
             if (held.ended() && i < attempts) { continue; }
-            // Recording also fails if an error invalidated a capture. The stream is captured until
-            // that capture is ended.
+            // After an error has invalidated a capture, recording fails until that capture is
+            // ended; the stream counts as captured until then.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;

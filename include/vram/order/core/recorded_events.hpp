@@ -106,8 +106,8 @@ private:
         ++count_;
         return unused_;
     }
-    /// Moves the oldest recorded event for which no host thread waits to the unused events, but
-    /// never the newest. Returns the pointer that now points to it, or null if there is none.
+    /// Moves the oldest recorded event for which no host thread waits, but never the newest, to the
+    /// start of the unused events. Returns the pointer to that start, or null if there is none.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }
@@ -121,7 +121,7 @@ private:
     std::size_t most_;
     std::size_t count_  = 0;       ///< number of events, recorded or not
     entry*      oldest_ = nullptr; ///< the oldest recorded event: the first of a list
-    entry*      newest_ = nullptr; ///< the newest recorded event: the last of that list
+    entry*      newest_ = nullptr; ///< last recorded event in the list that starts at `oldest_`
     /// Events that may be recorded again, unless a host thread still waits for them.
     entry* unused_ = nullptr;
 };

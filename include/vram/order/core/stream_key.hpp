@@ -23,8 +23,8 @@ struct stream_key {
     /// Returns a key made from the stream's id. No other stream of the process ever has the same
     /// key.
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
-    /// Returns the stream's handle as a key, or `lasting(s)` for a default stream, because its
-    /// handle means several streams. A later stream may have the same handle.
+    /// Returns the stream's handle as a key; a later stream may get the same. Returns `lasting(s)`
+    /// for a default stream, because its handle means several, or without `Platform::name`.
     [[nodiscard, gnu::always_inline]] static std::uint64_t named(stream s) {
         if constexpr (requires { Platform::name(s); }) {
             if (std::uint64_t const name = Platform::name(s)) { return name; }

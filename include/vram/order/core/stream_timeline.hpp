@@ -45,8 +45,8 @@ public:
     /// and `slot` is the index of the timeline.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that another thread may use now. Its id and device are
-    /// known (`who`), so it is not queried. `held` keeps its handle valid.
+    /// Creates the timeline of a stream that another thread may use now, so it is not queried:
+    /// `who` is its id and device. `held`, unless empty, keeps its handle valid.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
@@ -152,10 +152,11 @@ public:
         std::uint64_t const last = recorded_.last_epoch();
         return last > done_ ? last : done_;
     }
-    /// Returns the number of the current epoch: the stream's work since its last recorded event.
+    /// Returns the number of the current epoch: the stream's work since an event or a host wait
+    /// ended the last epoch.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Records an event behind everything freed since the last event, so that `poll` can find the
-    /// memory unused. Never waits. Errors are reported.
+    /// memory unused; `done` if nothing was. Never waits. Errors are reported.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }
@@ -164,8 +165,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
-    /// Reports, at most once, that the stream was destroyed without a call of `retire` while
-    /// `bytes` of freed memory waited for the stream.
+    /// Reports, at most once and not while the process ends, that the stream was destroyed without
+    /// `retire` while `bytes` of freed memory waited for it.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -190,14 +191,14 @@ public:
         return stands(how);
     }
 
-    /// Records an event behind everything freed so far. Returns false during a capture, or if no
-    /// event may be recorded. Only the thread that uses the stream may call.
+    /// Records an event behind everything freed so far. Returns false during a capture, or while
+    /// host threads wait for too many events. Only the thread that uses the stream may call.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // makes `has_frees` true again if `poll` discards the event
+        freed_until_ = epoch_; // so that another event is recorded if `poll` discards this one
         end_epoch_with_event();
         return true;
     }
@@ -252,8 +253,8 @@ public:
         count_wait();
     }
 
-    /// Call this if the stream was or will be destroyed, or before this timeline serves another
-    /// stream. Its handle is not used afterwards.
+    /// Gives up the stream's handle, which is not used afterwards. Called if the stream was or will
+    /// be destroyed, or before this timeline serves another stream.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -263,15 +264,16 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline: the stream exists, or a
-    /// share keeps the handle valid, and it is no default stream of another thread.
+    /// Returns true if the handle still means the stream of this timeline: a hold (counted
+    /// reference) keeps it valid, or the platform finds the same stream.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Returns true if the timeline has a share of the stream, so that the platform announces the
-    /// stream's end. Returns false after a call of `end`.
+    /// Returns true if the timeline has a hold (counted reference) on the stream, so that the
+    /// platform announces the stream's end. Returns false after a call of `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Returns true if the platform has announced that the owner destroyed the stream.
+    /// Returns true if the platform has announced that the owner destroyed the stream, and `end`
+    /// was not called since.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
     /// Returns true if neither an event nor a wait of the host covers the last free on the stream.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
@@ -294,8 +296,8 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Records an event, which ends the current epoch (work since the last event). With `may_wait`,
-    /// the host may wait for the stream instead.
+    /// Tries to record an event, which ends the current epoch (work since the last event). If all
+    /// events are in use, the host waits (`may_wait`), or the result is `captured`.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             // The reset of the device ended all work. An event would create a new context.
@@ -312,8 +314,8 @@ private:
         }
         return how;
     }
-    /// Makes the host wait for all work of the stream, and returns `done`. Otherwise returns the
-    /// reason why no event could be recorded.
+    /// Makes the host wait for all work of the stream, and returns `done`. If no event can be
+    /// recorded for that, returns the reason instead.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
@@ -349,7 +351,7 @@ private:
     typename Platform::device                   device_{};
     std::uint64_t                               key_ = 0;
     std::uint64_t                               id_  = 0;
-    /// Number of the current epoch, the work since the last recorded event.
+    /// Number of the current epoch: the work since an event or a host wait ended the last one.
     std::uint64_t epoch_ = 1;
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
@@ -362,7 +364,7 @@ private:
     /// True if a captured graph may use memory freed on this stream.
     bool has_graph_memory_ = false;
     /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
-    /// streams.
+    /// streams. `tag::captured`, above every epoch, excludes nothing.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
     /// Element i: the last epoch (part of its work) of the stream with the index i for which this

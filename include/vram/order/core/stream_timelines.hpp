@@ -50,8 +50,8 @@ public:
         return *this;
     }
 
-    /// `of` returns the timeline of a stream; `known` returns null unless it is cached;
-    /// `of_another` makes no query of the stream.
+    /// `of` finds or creates the timeline of a stream; `known` returns null if it was not used
+    /// lately; `of_another` is for a stream that another thread may capture.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -74,7 +74,8 @@ public:
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        // A stream may reuse its own memory at once; during a capture, only if freed in a capture.
+        // A stream may reuse its own memory at once: during a capture, memory `kept` for captured
+        // graphs, otherwise memory that is not.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -112,7 +113,7 @@ public:
     }
 
     /// Makes the memory that the stream with the index `slot` has freed since its last event
-    /// unavailable until the next request calls `readmit`.
+    /// unavailable to other streams until the next request calls `readmit`.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -183,8 +184,8 @@ public:
         return nullptr;
     }
     [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
-    /// Records an event on every stream that has freed memory since its last event, if possible
-    /// without a wait.
+    /// If there are several streams: records an event on each that has freed memory since its last
+    /// event, if possible without a wait.
     void try_record_all() noexcept {
         // A single stream needs no event to reuse its own freed memory.
         if (!several()) { return; }
@@ -192,7 +193,7 @@ public:
     }
 
     /// Makes the host wait, with `guard` unlocked, for the streams in `held`. Returns null, or a
-    /// stream for which a capture prevents that.
+    /// stream for which a capture or a captured graph prevents that.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -228,14 +229,14 @@ public:
         for (timeline* each : table_) { each->poll(); }
     }
 
-    /// Called before a stream is destroyed. Records an event behind all frees on the stream, and
-    /// forgets its handle.
+    /// Called before a stream is destroyed. Makes sure that an event or a wait of the host covers
+    /// its frees, unless it is being captured, and forgets its handle.
     void retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone != nullptr) { retire(*gone); }
     }
-    /// Records an event behind the frees on a stream, without a wait. Reports a stream that was
-    /// destroyed without notice, with its pending `bytes`, and forgets its handle.
+    /// Tries without a wait to record an event behind the frees on a stream, and returns the
+    /// result. Reports and forgets a stream destroyed without `retire`; `bytes`: its pending bytes.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -244,8 +245,8 @@ public:
         }
         return how;
     }
-    /// Called before a stream is destroyed. As `retire`, but never waits: keeps the handle of the
-    /// stream if no event can be recorded behind its frees.
+    /// Called before a stream is destroyed. Tries without a wait to record an event behind its
+    /// frees, and then forgets its handle. If that fails, keeps the handle.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
@@ -281,7 +282,8 @@ public:
         for (timeline* each : table_) { each->forget_captures(); }
         return waits;
     }
-    /// Returns true if some freed memory is kept because a captured graph may use it.
+    /// Returns true if a captured graph may use freed memory: some stream was found being captured,
+    /// and `finish_graphs` has not completed since.
     [[nodiscard]] bool has_graph_memory() const noexcept {
         bool some = false;
         for (timeline const* each : table_) { some = some || each->has_graph_memory(); }
@@ -307,7 +309,7 @@ public:
         return all;
     }
     /// Makes the host wait for `s`, or else for its device; if that is unknown, for all devices
-    /// known here. Returns false if a wait failed or a capture prevents it.
+    /// known here. Returns false if that fails or `s` is being captured.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
         // A wait would invalidate the capture.
@@ -362,7 +364,7 @@ private:
     static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // the event is not reused while the lock is released
+        struct pin { // while it exists, the event is not recorded again
             unsigned& count;
             ~pin() { --count; }
         };

@@ -21,8 +21,8 @@ struct tag {
     std::uint64_t  epoch;
     std::size_t    slot;
 
-    /// The epoch of memory that is kept for a captured graph. It is never complete; the resource's
-    /// `forget_captures` ends the use.
+    /// Value of `epoch` for memory that a captured graph may use. This epoch is never complete: the
+    /// use lasts until `forget_captures` of the resource.
     static constexpr std::uint64_t captured = ~std::uint64_t{0};
 
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {

@@ -115,8 +115,8 @@ public:
         return all;
     }
 
-    /// Keeps for a captured graph all memory that the stream with the index `slot` freed in the
-    /// epoch `from` or later.
+    /// Marks the pending uses by the stream with the index `slot` from the epoch `from` on as uses
+    /// by a captured graph, which last until `forget_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -132,8 +132,8 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the use `t` to `all`, or merges it with one that touches it; if `spanning`, also across
-    /// a gap no larger than both together. Returns the new count.
+    /// Adds the use `t` to `all`, or merges it with a use of the same kind that touches it; if
+    /// `spanning`, also across a gap at most as long as both uses. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -33,8 +33,8 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the slot of a destroyed
-    /// stream is reused only after `forget`. `most_events`: limit per stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the timeline of a
+    /// destroyed stream serves a new one only after `forget`. `most_events`: limit per stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -79,8 +79,8 @@ public:
         return recent_;
     }
 
-    /// Returns the timeline of a stream that another thread may use and capture now, found by the
-    /// stored id without a query. Returns null if no id is stored.
+    /// Returns or creates the timeline of a stream that another thread may capture now: uses the id
+    /// that the platform has stored. Returns null if none is stored.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -90,7 +90,7 @@ public:
         return found != nullptr ? found : &add(s, key, *who);
     }
 
-    /// Returns the timeline of a stream, or null if it has none.
+    /// Returns the timeline (record of the progress) of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
     /// Returns the timeline of the stream with that id. If there is none, returns any timeline, so
     /// the caller must compare `id()`; at least one must exist.
@@ -104,7 +104,7 @@ public:
     template <class Visit>
     void for_each_device(Visit const& visit) {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            std::size_t same = 0; // the first timeline with the device of the one at `i`
+            std::size_t same = 0; // index of the first timeline on the device of timeline `i`
             while (slots_[same]->device() != slots_[i]->device()) { ++same; }
             if (same == i) { visit(*slots_[i]); }
         }
@@ -142,8 +142,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline of the stream with this key, if it is cached, and makes it the most
-    /// recent one; else null.
+    /// Returns the timeline with this key from the cache, and sets `recent_` to it. Returns null if
+    /// the cache does not contain it.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -164,8 +164,8 @@ private:
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // A timeline with a share of its stream is reused only after the stream was
-                // destroyed; with `visits_ends`, only after `forget` has given up the share.
+                // A timeline with a hold (reference to the stream) is not reused before the stream
+                // was destroyed; with `visits_ends`, not before `forget` has dropped the hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

@@ -14,7 +14,7 @@ namespace vram {
 namespace detail {
 
 /// Makes the host wait for a stream, an event or a device, or calls `what`, a function that waits.
-/// Reports errors and returns false.
+/// Returns true, or reports an error, in which `call` names the wait, and returns false.
 template <class Platform, class What>
 bool try_wait(What const& what, char const* call = "the wait for a stream") noexcept {
     try {

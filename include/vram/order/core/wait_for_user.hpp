@@ -21,7 +21,7 @@ template <class Platform, class R>
 [[nodiscard]] bool wait_for_user(typename Platform::stream s, R const& mr) noexcept {
     if (is_ending<Platform>()) { return true; }
     // A wait would invalidate a capture. If the query fails, `captures` returns false, and the wait
-    // below also fails and reports the error.
+    // below reports its own error.
     if (captures<Platform>(s)) { return false; }
     return wait_or_report<Platform>(s, [&] {
         try {

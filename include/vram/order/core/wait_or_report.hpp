@@ -13,7 +13,7 @@ namespace vram {
 namespace detail {
 
 /// Makes the host wait for `place` (a stream, event, device or waiting function), or, if that
-/// fails, for the device that `where()` returns.
+/// fails, for the device that `where()` returns. No wait is made if the process is ending.
 ///
 /// Failure   Each failed wait is reported. Returns false if both fail: the memory must not be
 ///           freed.

@@ -26,8 +26,10 @@ namespace detail {
 /// once an event recorded behind its free is complete. If no event can be recorded, the host waits
 /// for the device.
 ///
-/// Failure   Errors of the platform are rethrown or reported. No block is lost.
-/// Threads   One thread at a time, which holds the resource's lock, except during `pin::wait`.
+/// Failure   Errors of the platform are rethrown or reported. Only `wait_for_all` may lose a block,
+///           and reports it as a leak.
+/// Threads   One thread at a time. It holds the resource's lock, except in `pin::wait` and
+///           `wait_for_all`.
 /// Streams   Only `add` must be called by the thread that uses the stream.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
@@ -64,8 +66,8 @@ public:
         to.blocks.push(one);
     }
 
-    /// Records an event behind the frees on `s`. If that is not possible, for example during a
-    /// capture, `s` must exist until a later call has recorded one.
+    /// Tries to record an event behind the frees on `s`. If that fails, for example during a
+    /// capture, `s` must exist until a later `retire` or `collect` has recorded one.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// For streams that the platform has announced as destroyed: records events behind their frees,
@@ -137,8 +139,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Finds a stream with an oldest block that has no event and an age below `age` (see
-    /// `next_age`). Returns a wait for its device, or an empty `pin`.
+    /// Finds a stream of which the oldest block has no event, and has an age below `age` (see
+    /// `next_age`). Returns a wait for the stream's device, or an empty `pin` if there is none.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -150,8 +152,8 @@ public:
     /// Returns the age (a number that grows with each free) of the block that is freed next.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Must be called, with the lock held, after the wait for `done`. `waited`: the wait succeeded,
-    /// so the work of its stream is complete up to `done.until`.
+    /// Ends the wait `done`, with the lock held: its event may be recorded again unless other
+    /// threads wait. If `waited` (it succeeded), marks the work up to `done.until` as complete.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
