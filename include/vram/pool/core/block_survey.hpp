@@ -16,7 +16,8 @@ namespace vram {
 namespace detail {
 
 /// Measures the blocks of a pool: its usage, its free memory and its leaks. Cached blocks (freed,
-/// and kept for the next request of their size) count as free, each as its own block.
+/// and kept for the next request of their size) count as free, each as its own block. `InPlace`:
+/// chunks can grow at their ends.
 ///
 /// Threads   One thread at a time.
 /// Cost      A walk over all blocks.
@@ -25,9 +26,9 @@ class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Sets the reserved, requested and pending bytes and the largest free block. `behind(block)`
-    /// returns a free block's physical bytes; `is_complete(use)` true for a pending use that has
-    /// ended.
+    /// Fills in the reserved, requested and pending bytes and the largest free block of `now`,
+    /// which must be 0 before. `behind(block)` returns a block's physical bytes, `is_complete(use)`
+    /// true if a pending use has ended.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();

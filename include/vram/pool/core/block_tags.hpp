@@ -43,8 +43,8 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Records the parts `kept` of a newly allocated block that captured graphs may still use. The
-    /// record stays while the block lives and after its free. Requires `reserve`.
+    /// Stores, for a newly allocated block, the parts `kept` that captured graphs may still use, so
+    /// that the block's free does not lose them. Requires `reserve`.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
@@ -81,8 +81,9 @@ public:
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if they are too
-    /// many; then each block keeps its own.
+    /// Adds the pending uses of the neighbour `gone` to those of `b`, without some for which
+    /// `is_complete(use)` is true. Returns false without room for them; then each block keeps its
+    /// own.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -150,8 +151,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Frees the `use_node` of `b`, which covers [from, to), if the node is not needed: no use is
-    /// left, or one of the whole block, which `b` itself then stores.
+    /// Frees the `use_node` (list of pending uses) of `b` if no use is left, or only one of all of
+    /// [from, to), which `b` then stores.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Default of `from` of `begin_growth`, which returns the lowest address that the request may get
-/// in a chunk's last block: here the first byte of the block.
+/// Returns the first byte of a chunk's last block. Default of the parameter `from` of
+/// `begin_growth`, which returns the lowest address for the request.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
@@ -29,9 +29,9 @@ struct chunk_extension {
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Finds the chunk that must grow least to fit the request at its end, and marks the chunk busy
-    /// until `end_growth`. In its last block, the request begins at `from(block)` or later, behind
-    /// memory that is unavailable by `price(use)`.
+    /// Plans the growth of the chunk that must grow least to fit the request at its end, and marks
+    /// it busy until `end_growth`. The request begins behind memory that `price(use)` calls
+    /// unavailable, and not before `from(last block)`.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

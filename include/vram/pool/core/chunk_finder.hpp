@@ -86,7 +86,7 @@ private:
 
     /// Addresses that are equal after a right shift by `shift_` bits have the same key.
     int shift_;
-    /// the list of chunks of each key, linked by `beside`
+    /// for each key: the first of its chunks, which are linked by `beside`
     address_map<Chunk> first_;
     Chunk*             recent_ = nullptr;
 };

@@ -148,8 +148,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // Another thread may have added chunks to a larger table since: `size()` can exceed this
-        // one.
+        // Another thread may have replaced the table `all` by a larger one since: then `size()` can
+        // exceed the number of cells in `all`.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -73,8 +73,8 @@ public:
         }
     }
 
-    /// Returns a place for `bytes`: one without a wait if possible, otherwise one that needs a wait
-    /// by `price(use)`. `where` is null if none was found. `all`: examines every free block.
+    /// Returns a place without a wait if found, otherwise one with a wait; its `where` is null
+    /// without either. `price(use)` returns an `availability`; `all`: examines every free block.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -91,8 +91,8 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment: returns a block that the stream `slot` may use
-    /// without a wait, or null. `price(use)` is asked about uses by other streams.
+    /// Fast path of `find` at the default alignment: returns a block that the stream with the index
+    /// `slot` may use without a wait, or null. `price(use)` returns an `availability`.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -191,8 +191,9 @@ private:
         }
     }
 
-    /// Slow path of `quick`, if the first block lacks physical memory. Tries the first block of up
-    /// to eight bins, from bin `i` on. Returns null if each lacks memory or needs a wait.
+    /// Slow path of `quick`, if the first block lacks memory: tries the first blocks of up to eight
+    /// bins, from `i` on, until one is not `unbacked`. Returns null if none is usable without a
+    /// wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -209,8 +210,8 @@ private:
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block has all its physical memory, and neither a graph nor another
-    /// stream than `slot` may access it.
+    /// Returns true if the block has all its memory, and no pending use or only one of all of it,
+    /// by the stream with the index `slot` and not its graph.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -235,8 +236,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks behind `own` are large enough: the first without a wait is taken.
-                    // `dear`, the best place with a wait, is passed on with it.
+                    // All blocks in bins behind `own` are large enough: takes the first place
+                    // without a wait. `beside` adds `dear`, the best place with a wait.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -254,8 +255,8 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`, a place without a wait. Sets its `tighter` to the block of `dear`, which
-    /// needs a wait, if that block is smaller.
+    /// Returns `found`, a place without a wait. Sets its `tighter` to the block of `dear` (a place
+    /// with a wait) if that is smaller, otherwise to null.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -263,7 +264,8 @@ private:
     }
     bins       bins_;
     block_list tails_;
-    /// Not moved with this object: call `know_memory` after a move.
+    /// Finds the place for a request within one block. Its page table is not moved with this
+    /// object: call `know_memory` after a move.
     block_places places_;
     bool         in_place_ = false;
 };

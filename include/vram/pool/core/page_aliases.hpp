@@ -37,7 +37,7 @@ public:
         return *this;
     }
 
-    /// Returns the number of pages in rings.
+    /// Returns the number of pages that are in a ring (list of aliases).
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `reserve()` makes room for one more chunk. `reserve(chunk, pages)` makes room for `pages`
@@ -64,8 +64,8 @@ public:
         }
     }
 
-    /// Records that both pages have, or one had before the other, the same physical memory: moves
-    /// `page` to the ring (list of aliases) of `other`.
+    /// Moves `page` from its ring (list of pages that share, or once shared, the same physical
+    /// memory) to the ring of `other`, unless it is there already.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -90,14 +90,15 @@ public:
         at(before) = link{}; // a ring with one page left is dissolved
         --size_;
     }
-    /// Calls `visit(other)` for the other pages of the page's ring.
+    /// Calls `visit(other)` for each other page in the ring (list of aliases) of `page`.
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
             visit(l.where());
         }
     }
-    /// Calls `visit(other)` for the other pages of the page's ring, and dissolves the ring.
+    /// Dissolves the ring (list of aliases) of `page`, and calls `visit(other)` for each of its
+    /// other pages.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});
@@ -111,7 +112,7 @@ public:
     }
 
 private:
-    /// The next page in a ring, in 8 bytes, or nothing.
+    /// The next page in a ring (circular list of aliases), packed into 8 bytes, or nothing.
     class link {
     public:
         link() = default;

@@ -120,8 +120,8 @@ public:
     }
     /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-    /// Returns the size in bytes of the pages in `r` without physical memory, except pages with
-    /// memory moved elsewhere.
+    /// Returns the size in bytes of the pages in `r` that have no physical memory, not counting
+    /// pages whose memory was moved to another page.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
@@ -148,8 +148,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the last part of `r`, as short as possible, with `bytes` of physical memory; the
-    /// whole of `r` if it has less.
+    /// Returns the shortest part at the end of `r` with at least `bytes` of physical memory, or all
+    /// of `r` if it has less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -195,8 +195,8 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Corrects the table: `there` is true if the page has physical memory. Otherwise its memory is
-    /// assumed to have been moved.
+    /// Corrects the table after a query of the upstream: `there` is true if `page` has physical
+    /// memory. Otherwise its memory counts as moved to another page.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
@@ -208,11 +208,12 @@ public:
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages in rings of `rings_`: memory was moved between such pages.
+    /// Returns the number of pages that share, or once shared, the same physical memory with
+    /// another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// The page that now has the memory of another page. `known` is false if there is none, or
-    /// `all` contains another page that had that memory.
+    /// Result of `source_of(page, all)`: the page that now has the memory of `page`. `known` is
+    /// false if there is none, or if another page in `all` has or had that memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -226,8 +227,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages in the run that have memory: a search for a block may count on moving it.
-    /// `withdraw` clears the marks of all pages.
+    /// Marks the pages in the run that have memory: a search may count on moving it back to a page
+    /// that had it. `withdraw` clears all marks.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -240,21 +241,20 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Sets or clears the mark that a planned move takes the memory that these pages now have.
-    /// Always clears the mark of `give`.
+    /// Sets (`wanted`) or clears the mark that a planned move takes the memory of these pages. Also
+    /// clears the permission by `give`.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Returns true if a request needs the physical memory of some page in the run at another
-    /// address (`want`).
+    /// Returns true if a planned move (`want`) takes the physical memory of some page in the run.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Permits moving the memory of those pages in the run that have memory and are marked by
-    /// `want`.
+    /// Permits moving the memory of the pages in the run that have memory and that a planned move
+    /// takes (mark of `want`).
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -262,7 +262,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the size in bytes of the pages at the beginning of the run that `give` has marked.
+    /// Returns the size in bytes of the pages at the beginning of the run whose memory `give`
+    /// permits to move, up to the first other page.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -271,8 +272,8 @@ public:
     }
 
 private:
-    /// Flags of 64 pages. `mapped`: has memory; `left`: the memory was moved; `wanted`, `given`,
-    /// `offered`: see the functions.
+    /// Flags of 64 pages. `mapped`: has memory; `left`: memory was moved away; `wanted`: a planned
+    /// move takes it; `given`: that is permitted; `offered`: a search may count on a move.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -282,7 +283,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the mask of those pages of the run that share one `word` with its first page.
+    /// Returns a bit mask of those pages of the run whose flags are in the same `word` (flags of 64
+    /// pages) as those of its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
