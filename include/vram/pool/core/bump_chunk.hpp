@@ -15,9 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// One chunk that allocates blocks by raising a bump pointer, the top. Stores a `use` for each
-/// stream that uses blocks below the top, and a `tag` (pending use) for each that may still access
-/// free memory above.
+/// One chunk that allocates blocks by raising a bump pointer (the top). Records which streams use
+/// the blocks below the top, and which may still access free memory above.
 ///
 /// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
@@ -28,14 +27,15 @@ public:
     /// The epoch of a `use` that has not ended: later work of the stream may access the blocks too.
     static constexpr std::uint64_t running = 0;
 
-    /// A stream, its id, and the index of its record (`slot`).
+    /// A stream, its id, and the index `slot` of its timeline (the record of the stream's
+    /// progress).
     struct user {
         Stream        stream;
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The range from a stream's first to its last block. The epoch is the stream's last work that
-    /// may access the range; `running`: not ended yet; `tag::captured`: a graph uses the range.
+    /// The range that the stream `by` uses, and the epoch (part of its work) that ends the use:
+    /// `running` if not known yet, `tag::captured` for a graph.
     struct use {
         tag  part;
         user by;
@@ -62,8 +62,8 @@ public:
     /// Reserves host memory so that the next `wait_for` and all later calls of `unwind` cannot
     /// fail. `reserve` includes this.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
-    /// Allocates the block at `start` for the stream `by` (null: any stream; no use is recorded).
-    /// The caller has made the stream wait for earlier uses of the memory.
+    /// Allocates the block at `start` for the stream `by` (null: any; nothing is recorded), or its
+    /// graph if `captured`. The caller has made the stream wait for earlier uses.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
@@ -108,8 +108,8 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Called before the stream `id` is destroyed: its use, `running` until now, ends with the
-    /// epoch `last.epoch`.
+    /// Sets the end of the open use (`running`) by the stream `id`, if any, to the epoch
+    /// `last.epoch`, because the stream is destroyed.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -156,15 +156,15 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Marks the pending uses by the stream `slot` with the epoch `from` or later as uses by the
-    /// stream's captured graph, which keep the memory until `end_captures`.
+    /// Turns pending uses by the stream with the index `slot`, from its epoch `from` on, into uses
+    /// by its graph, which keep memory until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Ends the uses by captured graphs. For blocks below the top, the graph's stream becomes the
-    /// user instead if `lives(id)` returns true: the stream still exists.
+    /// Ends the uses by captured graphs. For blocks below the top, the graph's stream is then the
+    /// user if it still exists: `lives(id)` returns true.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });
@@ -186,7 +186,8 @@ public:
     [[nodiscard]] bool           owns(void const* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - begin_ < bytes();
     }
-    /// Returns true if a graph retains part of the memory above the top (bump pointer).
+    /// Returns true if part of the memory above the top (bump pointer) is kept for a captured
+    /// graph.
     [[nodiscard]] bool has_retained() const noexcept {
         for (tag const& t : waits_) {
             if (t.epoch == tag::captured) { return true; }
@@ -206,8 +207,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch of the pending use at `index`, which may merge with another. Uses with a
-    /// lower index keep their places.
+    /// Changes the epoch of the pending use at `index`, and merges it with a use of the same kind,
+    /// if any. Uses with a lower index keep their places.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

@@ -71,8 +71,8 @@ public:
         }
         return nullptr;
     }
-    /// Marks divide the row into sections, each with a counter of live bytes. Returns the counter
-    /// of the section with the allocated address `at` of the chunk `c`.
+    /// Returns the counter of live bytes of the section that contains the address `at` of the chunk
+    /// `c`. The marks divide the row of chunks into sections.
     [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
         auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
         std::size_t i     = marks_.size();

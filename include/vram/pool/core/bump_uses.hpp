@@ -40,7 +40,7 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true if every `unwind` records events on the streams involved
+    /// Returns true if `unwind` records events behind the pending uses of the freed memory at once
     /// (`event_policy::eager`).
     [[nodiscard]] bool eager() const noexcept { return eager_; }
     /// Returns true if captures are tracked and the stream `s` is being captured.
@@ -51,8 +51,8 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells if the stream of `mine` (null: the host) may use the chunk's free memory up to `until`
-    /// now, after a wait, or not at all. `costly` gets the pending use that prevents use at once.
+    /// Tells when the stream of `mine` (null: the host; `captured`: it is being captured) may use
+    /// free memory below `until`. `costly` gets the pending use that prevents use at once.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -64,8 +64,8 @@ public:
         }
         return worst;
     }
-    /// Handles freed memory that a stream under capture may still use. With eager events or tracked
-    /// captures, it is unavailable until the next request; otherwise it is kept for the graph.
+    /// Makes freed memory that the captured stream may still use unavailable: until the next
+    /// request if events are eager or captures are tracked, otherwise until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -99,31 +99,32 @@ public:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Records an event behind each pending use of the chunk's freed memory that has none. Never
-    /// waits: a stream on which an event cannot be recorded is left out.
+    /// Records an event for each pending use of the chunk's freed memory that lacks one. Never
+    /// waits; skips streams on which that fails.
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Called when the blocks with the use `u` are freed. Returns the pending use of their memory
-    /// from then on. Epoch 0 means that no stream may access it.
+    /// Returns the stream (slot) and the epoch of the pending use that remains when the blocks with
+    /// the use `u` are freed. Epoch 0: none remains.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline of that stream now serves another stream, so no event can show the end
-            // of `u`: the host waits for the devices. A wait is not allowed during a capture.
+            // The timeline (record) of that stream now serves another stream, so no event can show
+            // the end of `u`: the host waits for the devices, unless the stream is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // No wait was possible, so it is unknown when the use ends. Recorded as a use by a graph,
-        // which keeps the memory until `forget_captures`.
+        // No end of the use is known. It is recorded as a use by a graph, which keeps the memory
+        // until `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed: only work that `s` has now uses its blocks.
+    /// Called before the stream `s` is destroyed: sets an end for its uses of blocks, which had
+    /// none until now (see `used_by`).
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -144,8 +145,8 @@ public:
             });
         }
     }
-    /// For streams that the platform has announced as destroyed: their uses end with the work that
-    /// these streams already have.
+    /// Sets an end for the uses by streams that the platform has announced as destroyed: the work
+    /// that these streams already had.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });

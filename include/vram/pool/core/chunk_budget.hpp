@@ -92,9 +92,9 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk in the order of the stream `order` (null: without), and returns
-    /// `adopt(memory)`. Returns null if the limit refuses. If the upstream does, throws with
-    /// `Throwing`, or returns null.
+    /// Allocates a chunk in the order of the stream `order` (if not null), and returns
+    /// `adopt(memory)`. Null at the limit; if the upstream refuses, throws (`Throwing`) or returns
+    /// null.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -105,7 +105,8 @@ public:
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
     /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
-    /// wait. Returns `adopt(memory)`, or null on failure.
+    /// wait. Returns `adopt(memory)`, or null if the limit or the upstream refuses, or without host
+    /// memory.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,

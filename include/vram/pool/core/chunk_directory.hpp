@@ -57,8 +57,8 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object that notifies the observers of the arena. `chunk_directory` itself
-    /// notifies no observer.
+    /// Returns the object through which the arena and its shards notify the observers, in the name
+    /// of the arena. `chunk_directory` itself notifies no observer.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }
@@ -113,8 +113,8 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// `figures` is the sum of the usage of all shards. Sets its reserved bytes and their peak,
-    /// raises the live peak to that of `raise_peaks`, and limits `past_peak` to the most bytes ever
+    /// Completes `figures`, the sum of the usage of all shards: sets the reserved bytes and their
+    /// peak, adds restarts, raises the live peak, and limits `past_peak` to the most bytes ever
     /// reserved.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
@@ -141,7 +141,8 @@ public:
         budget_.usage.raise_peaks(before);
     }
 
-    /// Returns true if so much is reserved that chunks without a live block should be returned.
+    /// Returns true if the reserved bytes have exceeded the watermark since `reset_watermark`, so
+    /// that chunks without a live block should be returned.
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }

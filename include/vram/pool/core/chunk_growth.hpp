@@ -15,10 +15,10 @@ namespace detail {
 
 /// How the chunks of a pool get and return memory: whole (`whole_chunks`), or page by page
 /// (`paged_chunks`). Functions that allocate for the request `r` of the pool `core` return null if
-/// they cannot. `held` is the guard of the pool's lock.
+/// they cannot. `held` is the guard of the pool's lock; `captured`: the call must not wait.
 ///
-///     grow_in_place(core, r, captured, more)      // without the lock; `captured`: must not wait
-///     take_partly_backed(core, r, captured, held) // a free block; maps moved memory back
+///     grow_in_place(core, r, captured, more)      // lock not held; `more`: may add extra memory
+///     take_partly_backed(core, r, captured, held) // a free block; maps its moved memory back
 ///     take_in_hole(core, r)                       // a small block in a gap between large ones
 ///     await_others(held)                          // waits for a thread that changes mappings
 ///     trim_within(core, keep, held)               // returns free pages, except `keep` bytes

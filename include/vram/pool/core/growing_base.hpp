@@ -26,8 +26,8 @@
 namespace vram {
 namespace detail {
 
-/// An upstream with `seen()`, which notifies the observers: they then see the owner of the pool,
-/// such as an `arena`, as the resource, and not the pool.
+/// An upstream that reports events (`seen()`) to the observers in the name of the pool's owner,
+/// such as an `arena`: they see the owner as the resource.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
@@ -88,7 +88,7 @@ protected:
     }
     ~growing_base() = default;
 
-    /// Returns the object that passes events of this resource to the observers by `notify`.
+    /// Returns the object that reports this pool's events to the observers (`notify`).
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
             // In an arena, the upstream is a `shard_source`: the observers see the arena as the
@@ -98,8 +98,8 @@ protected:
             return observation<Upstream>{this->upstream_, name_, &lock_};
         }
     }
-    /// Returns the stream that orders the allocation of a chunk, or null: then the chunk is
-    /// allocated without stream order.
+    /// Returns `on` if a chunk can be allocated in the order of that stream, otherwise null: during
+    /// a capture, or if the upstream has no stream order.
     [[nodiscard]] static stream const* order_of(stream const* on) {
         if constexpr (resource<Upstream>) {
             // During a capture, the allocation would become part of the graph.
@@ -107,15 +107,17 @@ protected:
         }
         return nullptr;
     }
-    /// Allocates a chunk and returns the result of `adopt(memory)`. Returns null if the limit
-    /// refuses the chunk. If the upstream does, throws with `Throwing`, and otherwise returns null.
+    /// Allocates a chunk in the order of the stream `order` (if not null), and returns
+    /// `adopt(memory)`. Null at the limit; if the upstream refuses, throws (`Throwing`) or returns
+    /// null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, and returns `adopt(memory)`,
-    /// or null on failure.
+    /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
+    /// wait. Returns `adopt(memory)`, or null if the limit or the upstream refuses, or without host
+    /// memory.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -151,8 +153,8 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// Returns the result of `attempt()`, or null if `attempt` throws. Reports exceptions other
-    /// than `std::bad_alloc` to the error sink.
+    /// Returns the result of `attempt()`, or null if `attempt` throws. Exceptions other than
+    /// `std::bad_alloc` go to the error sink, with the requested bytes `asked`.
     template <class Attempt>
     void* or_null(std::size_t asked, Attempt attempt) const noexcept {
         return null_if_thrown(name_, asked, attempt);

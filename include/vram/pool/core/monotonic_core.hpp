@@ -114,7 +114,7 @@ public:
             return nullptr;
         }
     }
-    // As `get`, which throws. The stream is passed by value, so that it can stay in a register.
+    // Same as `get<true>`. The stream is passed by value, so that it can stay in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }
@@ -128,8 +128,8 @@ public:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // If the use by `on` could be neither recorded nor waited for (`lost`), the block stays
-        // live.
+        // `lost`: the use by `on` could be neither recorded nor awaited, so the block stays counted
+        // as live.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -226,8 +226,8 @@ private:
         this->count_out(r.asked, r.asked);
         return p;
     }
-    /// Allocates a chunk of `size` bytes, and in it the block for `r`. Returns null if the limit
-    /// refuses the chunk. If the upstream does, throws with `Throwing`, and otherwise returns null.
+    /// Allocates a chunk of `size` bytes, and in it the block for `r`. Returns null at the limit.
+    /// If the upstream refuses, throws (`Throwing`) or returns null.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =
@@ -238,8 +238,8 @@ private:
                            r);
         });
     }
-    /// Frees the blocks allocated since the mark `serial` (0: all) and notifies the observers. The
-    /// lock must be held.
+    /// Frees the blocks since the mark `serial` (0: all) and notifies the observers; nothing if the
+    /// use by `on` can be neither recorded nor awaited. The lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {
