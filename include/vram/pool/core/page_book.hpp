@@ -120,8 +120,8 @@ public:
     }
     /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-    /// Returns the size in bytes of the pages in `r` that have no physical memory, not counting
-    /// pages whose memory was moved to another page.
+    /// Returns the size in bytes of the pages in `r` that have no physical memory and from which no
+    /// memory was moved to another page.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
@@ -262,8 +262,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the size in bytes of the pages at the beginning of the run whose memory `give`
-    /// permits to move, up to the first other page.
+    /// Returns the size in bytes of the pages at the beginning of the run that `give` permits to be
+    /// moved, up to the first other page.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -283,8 +283,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns a bit mask of those pages of the run whose flags are in the same `word` (flags of 64
-    /// pages) as those of its first page.
+    /// Returns the bits of those pages of the run that have their flags in the same `word` (flags
+    /// of 64 pages) as its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
