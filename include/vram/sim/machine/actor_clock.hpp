@@ -19,7 +19,8 @@ namespace detail {
 /// A vector clock: one counter for each stream and each host thread (an *actor*). Everything that
 /// an actor did up to its counter in the clock of an operation happens before the operation.
 ///
-/// A clock with a count of an actor must include all that the actor's clock included at that count.
+/// Users must ensure that a clock with a count of an actor also includes all that the actor's clock
+/// included at that count, because `join` skips comparisons that follow from this.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
 /// Threads   One object by one thread at a time.
@@ -58,8 +59,9 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if `join` or `raise` changed the clock after the last `advance`. The owner must
-    /// then call `advance` before it ends.
+    /// Returns true if the clock may have changed since its owner (stream or thread) called
+    /// `advance`. The owner must then advance again before it ends, because its index may be
+    /// reused.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
     /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
@@ -175,8 +177,8 @@ private:
         }
     }
 
-    /// Joins `other`, which must be known to include all counters of this clock except some in
-    /// `last_`.
+    /// Joins `other` by copying it and then raising the entries of `last_` that it may lack.
+    /// Requires `is_within(other)`: it includes all other counters.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -214,8 +216,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Called after several counters were raised. Another clock is known to include them if it
-    /// includes the owner's next count.
+    /// Called after changes that `late_` does not list. Another clock is known to have them only if
+    /// it includes the owner's next count (of the next `advance`).
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -223,7 +225,8 @@ private:
         joined_  = true;
     }
 
-    /// Leaves the clock without an owner, and stores the owner's counter among the others.
+    /// Removes the owner (the stream or thread of the last `advance`), if any, and stores its
+    /// counter among the others.
     void disown() {
         if (owner_ != none) {
             make_room(owner_);
@@ -262,8 +265,8 @@ private:
     /// Moves entries of `last_` (counters that changed last) to the tree `all_`, so that at least
     /// `spare` entries are free.
     void spill() {
-        // A clock that is known to include the tree may lack these entries, so they stay unless
-        // they are too many.
+        // Keeps the entries that another clock may lack although it is known to have all of `all_`.
+        // If more than five would stay, moves all.
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;
@@ -288,25 +291,26 @@ private:
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
-    /// A count of the owner. A clock with this count includes all counters of this one, except the
-    /// owner's and the late ones.
+    /// A count of the owner. Another clock with this count also has all counters of this one,
+    /// except the owner's (`own_`) and those in `late_`: `join` then compares no others.
     std::uint64_t learned_ = 0;
-    /// An earlier owner, or `none`. A clock with the count `via_count_` of this owner includes all
-    /// counters in the tree `all_`.
+    /// The index of an earlier owner (stream or thread), or `none`. Another clock with the count
+    /// `via_count_` of it has all counters in the tree `all_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` that were raised after `learned_` was set. A clock that
-    /// includes `learned_` may lack them.
+    /// Bit set of the entries of `last_` that were raised after `learned_` (a count of the owner)
+    /// was set. A clock with that count may lack them.
     unsigned late_ = 0;
-    /// Bit set of the entries of `last_` that a clock with the count `via_count_` of `via_` may
-    /// lack.
+    /// If `via_all_`: bit set of the entries of `last_` that another clock may lack although it has
+    /// the count `via_count_` of `via_` (an earlier owner).
     unsigned via_late_ = 0;
-    /// True if each clock with the count `via_count_` of the earlier owner `via_` also includes the
-    /// entries of `last_`, except those in `via_late_`.
+    /// True if a clock with the count `via_count_` of `via_` (an earlier owner) also has the
+    /// counters in `last_`, except those in the bit set `via_late_`.
     bool via_all_ = false;
-    bool joined_  = false; ///< true if the clock has changed since the last `advance`
-    /// True if `advance` was not called on this object since it was copied from a clock.
+    bool joined_  = false; ///< for a clock with an owner: it may have changed since `advance`
+    /// True for a new clock or an unchanged copy. `raise` then first removes the owner, because
+    /// that stream or thread did not make the change.
     bool  copy_      = true;
     entry last_[few] = {}; ///< the counters that changed last, each with its stream or thread
 };

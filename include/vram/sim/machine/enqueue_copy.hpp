@@ -34,8 +34,9 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 /// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
-/// Queues the copy `c` on stream `s`, or adds a node to its captured graph. Waits in the cases in
-/// which CUDA waits.
+/// Queues the copy `c` on stream `s`, or adds a node to its captured graph. As in CUDA, the host
+/// waits for queued copies to pageable or within host memory, and for large ones from pageable
+/// memory. `of_batch`: one of a batched call.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
     sim_machine&      m     = call.machine;
@@ -84,7 +85,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::shared_ptr<std::byte[]> staged;
     pitched_copy                 moved = c;
     if (host_read && !s.capture && to != 0) {
-        // As in CUDA, pageable source memory has been read when the call returns.
+        // As in CUDA, pageable source memory has been read when the call returns. For a large copy,
+        // the host first waits for the earlier work of the stream.
         if (bytes > most_staged) {
             std::vector<sim_moment> before = s.waits;
             before.push_back(s.tail);
@@ -135,10 +137,11 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // CUDA's call may return before a copy to pageable memory through the host's page tables is
-        // complete: no order.
+        // With `host_page_tables`, CUDA's call may return before a copy to pageable memory is
+        // complete, so that the host is not ordered after it.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
-        // A copy from pageable memory to a device may still be under way, and then gives no order.
+        // After a copy from pageable memory to a device, the host is not ordered after it either:
+        // CUDA's copy may still be under way.
         if (host_end && !direct) { m.acquire(*call.host, then); }
     }
 }

@@ -91,8 +91,8 @@ public:
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval and merges neighbours that are `same`. `simplify`
-    /// returns a measure of the next `compact`'s work.
+    /// Calls `simplify(value)` for each interval, then merges neighbours for which `same(a, b)` is
+    /// true. `simplify` returns an estimate of its work in the next `compact`.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);
@@ -139,11 +139,12 @@ private:
     std::size_t size_ = 0;
     /// Number of intervals that `change` has visited since the last `compact`.
     std::size_t visited_ = 0;
-    /// Estimated work of the next `compact`: the sum of the results of `simplify` for the intervals
-    /// that remained after the last one.
+    /// Estimated work of the next `compact`: the sum of what `simplify` returned for the intervals
+    /// that remained. The larger it is, the later `compact_is_due` returns true.
     std::size_t work_ = 0;
     Value       first_{}; ///< the value of the interval that starts at 0
-    /// The values of all other intervals, by their start. Each ends where the next one starts.
+    /// The values of the intervals that do not start at 0, by their start. Each ends where the next
+    /// one starts.
     intervals rest_;
 };
 

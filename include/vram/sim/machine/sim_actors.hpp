@@ -14,7 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// The indices of streams and host threads in vector clocks (records of what happens before what).
+/// Gives each stream and host thread its index in vector clocks (records of what happens before
+/// what), and reuses the indices of ended ones.
 ///
 /// Threads   The caller holds the machine's lock.
 class sim_actors {
@@ -48,8 +49,8 @@ private:
 
     std::vector<ended> over_;
     std::size_t        count_ = 0; ///< number of different indices that `take` has returned
-    /// Position in `over_` (the ended streams and threads) of the one that `take` examines next in
-    /// turns, modulo the size.
+    /// Selects, modulo the size of `over_` (the ended streams and threads), the one that `take`
+    /// examines next, so that each gets its turn.
     std::size_t next_ = 0;
 };
 

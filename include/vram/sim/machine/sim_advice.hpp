@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the advice of a race report if a loader, an unloader or staging makes one of the
-/// operations; otherwise an empty text.
+/// Returns the advice of a race report in which a loader, an unloader or staging takes part.
+/// Returns an empty text if the general advice suits.
 [[nodiscard]] inline std::string sim_part_advice(sim_report const& r, part_call const* call) {
     auto const batches = [](sim_event_of const& e) {
         bool const known = e.item != sim_event_of::no_item;
@@ -54,8 +54,8 @@ namespace detail {
                                       : missing(item, r.first_by);
 }
 
-/// Returns the advice of a race report: the wait that would have ordered the operation `r.second`
-/// after `r.first`.
+/// Returns the advice of a race report: how the program could order `r.second` after `r.first`.
+/// `call` is the call of vram in which the program is, or null.
 [[nodiscard]] inline std::string sim_advice(sim_report const& r, part_call const* call = nullptr) {
     if (std::string part = sim_part_advice(r, call); !part.empty()) { return part; }
     sim_event_of const& second = r.second;

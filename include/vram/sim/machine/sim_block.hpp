@@ -28,8 +28,8 @@ struct sim_block {
     std::size_t    bytes = 0;
     sim_kind       kind{};
     bool           freed = false; ///< true if the block is not live
-    /// True while a stream-ordered free of the block is queued: earlier work may still use the
-    /// block.
+    /// True while a free of the block is queued, or waits for the device: earlier work may still
+    /// use the block.
     bool busy = false;
     /// True if devices may access the block. For a mapping of physical memory, that is the case
     /// after `sim_pages::set_access`.

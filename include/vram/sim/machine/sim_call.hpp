@@ -51,8 +51,8 @@ public:
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
     void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
 
-    /// Called for calls that CUDA forbids during a capture. Invalidates captures that are not
-    /// relaxed, and throws `sim_error{stream_capturing}`.
+    /// Called for calls that CUDA forbids during a capture. Invalidates the captures for which this
+    /// thread's call is illegal; if there is one, throws `sim_error{stream_capturing}`.
     void unsafe();
 
     sim_machine&                 machine;

@@ -53,11 +53,12 @@ public:
     /// Returns an index in vector clocks for a new stream or host thread. `creator` is the vector
     /// clock of the creating thread.
     std::size_t actor(vector_clock const& creator) { return actors_.take(creator); }
-    /// Makes the index `slot` of an ended stream or thread, and its last step `count`, reusable.
+    /// Records that the stream or thread with the index `slot` has ended after `count` steps, so
+    /// that `actor` may return the index again.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
-    /// Checks and records the access of the operation `step` to `range`. Everything in the vector
-    /// clock `clock` happens before the access.
+    /// Checks and records the access of `step` to `range`, after everything in the vector clock
+    /// `clock`. `copy`: a copy makes it. `peers`: its device may access that of the memory.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -67,7 +68,8 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // Not recorded: a copy outside a graph has read its pageable source when its call returns.
+        // A read of pageable memory by a copy outside a graph is not recorded, because it is
+        // complete when the copy's call returns.
         bool const staged = copy && !step.graph && !page_tables_ && access == sim_access::read;
         if (block == nullptr || (block == &pageable_ && staged)) { return; }
         if (block->parts != nullptr) {
@@ -90,8 +92,8 @@ public:
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records `step` as the free of `block`, and reports accesses that do not happen before. If
-    /// `fully`, waits of resources are order.
+    /// Records `step` as the free of `block`, and reports accesses that do not happen before it. If
+    /// `fully`, waits that resources make in their own calls count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -107,8 +109,8 @@ public:
     /// Begins a wait for work that is not queued yet. `slot` and `count` identify the wait in
     /// vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends the wait `slot`, `count`, after the work in `then`. Reports the stored conflicts that
-    /// the wait has not ordered.
+    /// Ends the wait with the index `slot` and the number `count`, which follows the work in
+    /// `then`. Reports the stored conflicts that are now known to be unordered.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
@@ -116,8 +118,8 @@ public:
         unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
-    /// Called if an event of a resource could not be stored. Later accesses to unknown parts of
-    /// chunks are not reported.
+    /// Counts an allocation, free or chunk of a resource that could not be stored for lack of host
+    /// memory. Later accesses outside of the known live blocks in chunks are not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
     /// Counts an order or an access that could not be recorded for lack of host memory. Then no
     /// more races are reported.
@@ -132,11 +134,12 @@ public:
         interval_map<sim_history> history;
     };
     freed_block undo;
-    /// A list of vector clocks, kept so that the next event of a resource need not allocate one.
+    /// A list for `sim_observer`: the vector clocks that an allocation or free of a resource
+    /// follows. Kept so that the next one need not allocate.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, except those that a wait for later queued work orders or
-    /// may order.
+    /// Reports the conflicts in `found`, except those that a wait for work queued later orders. If
+    /// such a wait may order one later, stores it for `end_wait`.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
@@ -206,8 +209,8 @@ private:
                sim_access access, bool fully = false) {
         return touch(block, block.history, step, clock, range, access, fully);
     }
-    /// Checks and records an access to the part of `range` within `block`. Returns false if a race
-    /// or other mistake was found.
+    /// Checks an access to the part of `range` in `block` against `history`, and records it there.
+    /// If `fully`, waits of resources order it. Returns false after a conflict or other mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -276,8 +279,8 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// Reports an access outside of every block, if such accesses are checked. Returns true if they
-    /// are not.
+    /// If bounds are checked, reports an access outside of every block and returns false; otherwise
+    /// returns true. `block` is the one that the report names, or empty.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
@@ -285,7 +288,7 @@ private:
     }
 
     /// Checks and records an access to reserved virtual addresses, also against accesses to the
-    /// same physical memory through other addresses.
+    /// same physical memory through other addresses. `copy`: a copy makes it.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -311,8 +314,9 @@ private:
         }
     }
 
-    /// Returns the live block that contains `range`, or `pageable_`. Otherwise returns null, after
-    /// a report if the access is a mistake.
+    /// Returns the live block that contains `range` (or its start, if a resource divides the
+    /// block), or `pageable_` for pageable memory. Returns null for a mistake, which it reports if
+    /// such checks are on, and for an access that cannot be checked.
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
@@ -355,8 +359,9 @@ private:
         return reaches(step, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Returns true if the stream or thread of `step` can access the block's memory. Otherwise
-    /// reports the mistake.
+    /// Returns false, after a report, if residency is checked and the device or host of `step` may
+    /// not access `block`. A `copy` may access all. `peers`: peer access is enabled (pools have
+    /// their own).
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         if (!on_.residency) { return true; }
@@ -380,7 +385,8 @@ private:
     }
 
     sim_memory& memory_;
-    /// A block that stands for all pageable memory. It is empty if such accesses are not recorded.
+    /// A block that stands for all pageable memory. Its size is 0 while accesses to pageable memory
+    /// are not recorded.
     sim_block      pageable_;
     sim_checks     on_;
     bool           page_tables_;

@@ -27,17 +27,18 @@ public:
         std::uintptr_t end;
     };
 
-    /// Prepares a search for conflicts with `step`, which follows the operations in `clocks`. If
-    /// `fully`, waits of resources count as order.
+    /// Prepares a search for conflicts with `step`, which follows the operations in `clocks`. Waits
+    /// that resources make in their calls order it after frees, if `fully` after all operations.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
 
-    /// From now on, the allocation of the memory does not count as a conflict.
+    /// From now on, ignores the allocation of the memory, so that only its uses and frees can
+    /// conflict.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds the operations in `h`, the history of the bytes from `begin` to `end`, that conflict
-    /// with `step`.
+    /// Adds to the found conflicts the operations in `h`, the history of the bytes from `begin` to
+    /// `end`, that conflict with `step`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.mixed) { return; }
@@ -62,8 +63,8 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// From now on, also stores older accesses of a stream if a wait for later queued work
-    /// separates them from newer ones.
+    /// From now on, stores two conflicts of one stream or thread if a wait for work that is not
+    /// queued yet precedes only one of the two.
     void separate(sim_late_order const& late) noexcept { late_ = &late; }
 
     /// Removes the conflicts with streams or threads of which the index in vector clocks is in

@@ -29,8 +29,8 @@ namespace detail {
 [[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
     sim_host* victim = nullptr;
     for (sim_host* const h : hosts) {
-        // A lock may be acquired in a `noexcept` function, and the unwinding of other threads
-        // releases locks.
+        // Prefers a thread at a gate: a lock may be acquired in a `noexcept` function, where an
+        // exception ends the process, and the unwinding of other threads releases locks.
         if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
         victim = h;
     }

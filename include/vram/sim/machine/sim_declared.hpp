@@ -22,7 +22,7 @@ namespace detail {
 }
 
 /// In a kernel or host function, reports the part of `range` for which the operation does not
-/// declare the access `made`.
+/// declare the access `made`; if `simulated`, only if the part is in simulated memory.
 ///
 /// Threads   The calling thread must not hold the machine's lock.
 inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,

@@ -73,7 +73,8 @@ public:
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
         queue_.depend(end, s);
-        // Joined apart: the nodes have counts of `s` that `s.vclock` has not reached.
+        // Joins the nodes' clocks apart from `s.vclock`, because they can have larger counts of
+        // the stream `s` than `s.vclock` itself.
         vector_clock all;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (followed[i]) { continue; }
@@ -90,7 +91,8 @@ public:
     }
 
 private:
-    /// Updates the block that a launched graph node allocates or frees.
+    /// Marks the block of a launched graph node as allocated or freed, for the checker and in the
+    /// live bytes of its pool. Reports a second free.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {

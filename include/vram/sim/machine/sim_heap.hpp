@@ -53,8 +53,8 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block after waiting for all work of the device, as cudaFree does. The wait does not
-    /// order the free after the work.
+    /// Frees a block after a wait for all work of the device, like cudaFree. Race checks ignore
+    /// this wait: all uses must happen before the call. Returns false if `p` is not a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const step  = call_.host_step("free");
         sim_block* const   block = sim_find_freed(m_, kind, device, p, bytes, step);
@@ -66,7 +66,7 @@ public:
         if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.unpin, block->bytes); }
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
-        end(*block); // may erase the block, which must not be used after this
+        end(*block); // may erase the record `*block`, which must not be used after this
         return true;
     }
 
@@ -175,7 +175,8 @@ private:
         std::size_t const unit = m_.options.granularity;
         return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
     }
-    /// Returns the counter of live bytes of one kind of host memory, rounded up to the granularity.
+    /// Returns the counter of live managed bytes, or for all other kinds that of live pinned bytes.
+    /// Each block counts with its size rounded up to the granularity.
     [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
         return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
     }
@@ -222,8 +223,9 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
-    /// Adds an allocation node to the graph into which `s` is captured. The block keeps its
-    /// addresses until the graph is destroyed.
+    /// Adds an allocation node to the graph into which `s` is captured. Returns the block's
+    /// address, which no other block gets while the graph exists, or null if the allocation is
+    /// refused.
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);
@@ -304,8 +306,8 @@ private:
                 .count  = s.count};
     }
 
-    /// Makes `bytes` bytes of the pool available to the stream `s`, if necessary by a wait for
-    /// frees. Returns false if impossible.
+    /// Finds `bytes` bytes of the pool for an allocation on the stream `s`. If necessary, makes `s`
+    /// wait for queued frees, or grows the pool. Returns false if impossible.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);
@@ -342,11 +344,12 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// Completes a queued free. Called when the stream reaches it in simulated time.
+    /// Completes the free of `block` that was queued under the number `ticket`. Called when the
+    /// stream reaches the free in simulated time.
     static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
-        // This may erase `block`, which must not be used after it.
+        // May erase the record `block`, which must not be used after this.
         m.memory.space(block.kind, block.device).retire(block);
         pool.remove(ticket);
         shrink(m, pool);

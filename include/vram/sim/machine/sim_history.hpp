@@ -16,7 +16,8 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then. An older access is kept if a wait for later queued work may order only one of the two.
+/// then. An access that a newer one would replace is kept if a wait for work that is not queued yet
+/// precedes only one of the two.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
@@ -24,14 +25,14 @@ struct sim_history {
     bool        mixed  = false;
     std::size_t latest = 0; ///< position in `reads` that `note` changed last
 
-    /// Adds an access. A read replaces the last read of its stream or thread, and a write replaces
-    /// all earlier accesses.
+    /// Adds an access. A read or atomic access replaces the last one of its kind and thread or
+    /// stream, a write all earlier ones, unless a wait in `late` may still order the two.
     void note(sim_event_of const& step, sim_late_order const& late) {
         if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
         mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
-        // Keeps an earlier access of this stream or thread if a wait for later queued work is
-        // between the two.
+        // Does not replace an access of this stream or thread if a wait for work that is not queued
+        // yet precedes only one of the two.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -58,8 +59,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces earlier accesses by the write `step`, except those that a wait for later queued
-    /// work separates from `step`.
+    /// Replaces earlier accesses by the write `step`. Keeps those for which a wait for work that is
+    /// not queued yet precedes only one of the two.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {
@@ -75,8 +76,8 @@ private:
             return e.what != sim_event_of::kind::read;
         });
     }
-    /// Returns the first position in the sorted `reads` that is not before `step`. Without
-    /// `several`, tries the position after `latest` first.
+    /// Returns the first position in `reads` (sorted by stream or thread, then kind) that is not
+    /// before `step`. If `several`, more than one may be equal to it.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
@@ -94,7 +95,8 @@ private:
 };
 
 /// Removes accesses for which `is_past(slot, count)` is true, because no later operation can
-/// conflict with them. Then merges intervals.
+/// conflict with them. If `keep_fresh`, keeps the record that memory was never written. Then merges
+/// intervals.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

@@ -72,7 +72,8 @@ struct sim_self {
     /// The state of a thread that is no `sim_thread`, if its calls are checked for their order
     /// (`sim_host_order::checked`).
     sim_host* own = nullptr;
-    /// True within a `sim_capture_guard`: no call of this thread invalidates a capture.
+    /// True in a `sim_thread` and within a `sim_capture_guard`: calls that CUDA forbids during a
+    /// capture do not invalidate one.
     bool relaxed = false;
     bool child   = false; ///< true if `sim_thread` started the thread
     /// The per-thread default streams of this thread, by the index of the device.
@@ -83,8 +84,8 @@ struct sim_self {
 /// objects use the state.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees `selves` when the thread ends, unless the thread is still in simulated time and ends the
-/// process.
+/// Frees the list `selves` when the thread ends. Keeps it if the thread is still in simulated time:
+/// the destructors of static objects may use it.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;

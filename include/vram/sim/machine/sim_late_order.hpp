@@ -37,20 +37,20 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// Tells if waits order two accesses. `open`: a wait may order them later. `lost`: a forgotten
-    /// wait may have ordered them.
+    /// Tells if waits for work that is queued later order two accesses. `open`: such a wait may do
+    /// so later. `lost`: one that `forget` removed may have done so.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
-    /// Begins a wait, which has the index `slot` and the number `count` in vector clocks (records
-    /// of the happens-before order).
+    /// Adds a wait of a stream for work that is not queued yet. Its index `slot` and its number
+    /// `count` identify it in vector clocks.
     void begin(std::size_t slot, std::uint64_t count) {
         if (waits_.size() - open_ > most) { forget(); }
         waits_.push_back({slot, count, {}, {}, true});
         ++open_;
     }
 
-    /// Records that the operation `step`, with the vector clock `clock`, follows the waits for
-    /// later queued work in `clock`.
+    /// Stores `step`, with the vector clock `clock`, as an operation that follows those waits in
+    /// `clock` of which the awaited work is not queued yet.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -60,8 +60,8 @@ public:
         }
     }
 
-    /// Returns whether waits for later queued work order `first` before `second`, an operation with
-    /// the vector clock `clock`.
+    /// Tells if waits for work that is queued later order two operations, accesses in either
+    /// direction. `clock` is the vector clock of `second`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -91,8 +91,8 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends the wait `slot`, `count`: the work in `then` happens before it. Returns the stored
-    /// conflicts that are now known to be unordered.
+    /// Ends the wait with the index `slot` and the number `count`, which follows the work in
+    /// `then`. Returns the stored conflicts that are now known to be unordered.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -142,17 +142,18 @@ private:
     /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
     static constexpr std::size_t most = 256;
 
-    /// A summary of the removed waits of one stream: the range of their counts in vector clocks,
-    /// and their order.
+    /// A summary of the waits of one stream that `forget` has removed to save memory: their first
+    /// and last number in vector clocks, and what happens before them.
     struct forgotten {
-        std::uint64_t first; ///< smallest count of the removed waits
+        std::uint64_t first; ///< smallest number of a wait that `forget` removed
         std::uint64_t last;
-        /// Vector clock of all work that happens before at least one of the removed waits.
+        /// Vector clock of all work that happens before at least one of the waits that `forget` has
+        /// removed.
         vector_clock then;
     };
 
-    /// Adds to `clock` the work before the waits in `clock`, repeatedly. Sets `open` if one is
-    /// open. Returns true if the result may be incomplete.
+    /// Adds to `clock` the work that happens before the waits in it, also indirectly. Sets `open`
+    /// if one of them has not ended. Returns true if work before removed waits may be missing.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;
@@ -176,8 +177,8 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// The operations after `resolved` also follow the open waits in `then`: adds the `followers`
-    /// of `resolved` to theirs.
+    /// Adds the operations after the wait `resolved` to the `followers` of each open wait in
+    /// `then`, because they come after that wait too.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
