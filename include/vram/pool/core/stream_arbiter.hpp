@@ -64,13 +64,13 @@ public:
         return detail::is_captured<Platform>(on);
     }
     /// Returns the requesting stream `on` (null: the host) with its timeline. If captures are
-    /// tracked (`graphs`), also queries whether the stream is being captured.
+    /// tracked (`graphs`), also queries if the stream is being captured.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory of `candidates` for `who`, which waits if necessary, or returns null. If
+    /// Allocates memory of `candidates` for the asker, after a wait if needed, or returns null. If
     /// `must_wait` is not null, sets it to true instead of waiting, and returns null.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)

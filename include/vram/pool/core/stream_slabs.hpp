@@ -97,8 +97,8 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A block, in a chunk without a live block, for whose stream the host waits if every
-            // such chunk is in use.
+            // A block in a chunk without a live block. The host waits for the block's stream if
+            // every such chunk is in use.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
