@@ -47,7 +47,7 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // A page with a second address uses up addresses. Too many are reserved beyond
+        // Each second address of a page uses up addresses, so the slack is not enforced beyond
         // `most_addresses` times the peak of live bytes, or beyond the device's total memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
@@ -57,12 +57,12 @@ public:
     }
 
 private:
-    /// No further page gets a second address once the reserved addresses exceed the peak of live
-    /// bytes times this number.
+    /// The slack is not enforced once the reserved addresses exceed the peak of live bytes times
+    /// this number.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes up to which, with a slack above 0, no page is mapped to
-    /// a second address: the saving would not be worth the time.
+    /// Returns the number of reserved bytes up to which a slack above 0 is not enforced: mapping
+    /// pages to second addresses is not worth the time.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
