@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <functional>
@@ -284,6 +286,75 @@ public:
             }
         }
     }
+    /// Copies of memory that a thread of the host has just written, or reads after each copy.
+    void touched() {
+        std::size_t constexpr largest           = 4_MiB;
+        auto const                         here = P::current_device();
+        stream const                       s{here};
+        block<typename P::pinned_resource> host{2 * largest};
+        block<typename P::device_resource> device{2 * largest};
+        std::vector<std::byte>             pageable(largest);
+        for (std::size_t const n : {64_KiB, 256_KiB, 1_MiB, largest}) {
+            std::size_t const many = count(64_MiB / n, 2, 32);
+            for (int turn = 0; turn < (quick_ ? 1 : 5); ++turn) {
+                std::uint64_t up = 0, down = 0;
+                for (std::size_t i = 0; i < 2 * many; ++i) {
+                    std::byte* const place = host.data + i % 2 * largest;
+                    m_.host_copy(place, pageable.data(), n);
+                    std::uint64_t since = m_.now();
+                    P::copy(s.view(), device.data, place, n);
+                    P::synchronize(s.view());
+                    up += m_.now() - since;
+                }
+                for (std::size_t i = 0; i < 2 * many; ++i) {
+                    std::byte* const    place = host.data + i % 2 * largest;
+                    std::uint64_t const since = m_.now();
+                    P::copy(s.view(), place, device.data, n);
+                    P::synchronize(s.view());
+                    down += m_.now() - since;
+                    m_.host_copy(pageable.data(), place, n);
+                }
+                add_sum("up_written", size_name(n), up, 2 * many);
+                add_sum("down_read", size_name(n), down, 2 * many);
+            }
+        }
+    }
+    /// A copy and its record, which several threads queue on one stream at the same time.
+    void together() {
+        std::size_t constexpr pairs             = 64;
+        auto const                         here = P::current_device();
+        stream const                       s{here};
+        block<typename P::pinned_resource> host{64_KiB};
+        block<typename P::device_resource> device{64_KiB};
+        for (unsigned const n : {1U, 2U, 4U, 8U}) {
+            for (int turn = 0; turn < (quick_ ? 1 : 5); ++turn) {
+                std::vector<event>              marks;
+                std::vector<std::uint64_t>      took(n);
+                std::vector<typename P::thread> threads;
+                std::atomic<unsigned>           ready{0};
+                for (unsigned i = 0; i < n; ++i) { marks.emplace_back(here); }
+                for (unsigned i = 0; i < n; ++i) {
+                    threads.emplace_back(here, [&, i] {
+                        // Threads of the simulated device begin at the same time.
+                        if constexpr (Machine::real) {
+                            for (++ready; ready < n;) {}
+                        }
+                        std::uint64_t const since = m_.now();
+                        for (std::size_t k = 0; k < pairs; ++k) {
+                            P::copy(s.view(), device.data + i * 4_KiB, host.data + i * 4_KiB,
+                                    4_KiB);
+                            P::record(marks[i], s.view());
+                        }
+                        took[i] = m_.now() - since;
+                    });
+                }
+                for (auto& each : threads) { each.join(); }
+                P::synchronize(s.view());
+                add_sum("pair", fmt::format("threads_{}", n),
+                        *std::max_element(took.begin(), took.end()), pairs);
+            }
+        }
+    }
     /// Words that the device writes in the order of a stream.
     void marks() {
         if constexpr (vram::completion_flags<P>) {
@@ -354,8 +425,11 @@ private:
 
     void add(std::string const& name, std::string const& of, std::uint64_t since,
              std::size_t calls) {
-        double const ns = static_cast<double>(m_.now() - since) / static_cast<double>(calls);
-        r_.add(name, of, {{"ns", ns, "ns"}});
+        add_sum(name, of, m_.now() - since, calls);
+    }
+    void add_sum(std::string const& name, std::string const& of, std::uint64_t sum,
+                 std::size_t calls) {
+        r_.add(name, of, {{"ns", static_cast<double>(sum) / static_cast<double>(calls), "ns"}});
     }
     /// Adds the mean time of `calls` calls; `parts` if each call counts as several.
     template <class Call>
@@ -403,7 +477,8 @@ int run(options const& o) {
         {"copies", [&] { all.copies(); }},   {"allocations", [&] { all.allocations(); }},
         {"pools", [&] { all.pools(); }},     {"mappings", [&] { all.mappings(); }},
         {"pinning", [&] { all.pinning(); }}, {"marks", [&] { all.marks(); }},
-        {"threads", [&] { all.threads(); }},
+        {"threads", [&] { all.threads(); }}, {"together", [&] { all.together(); }},
+        {"touched", [&] { all.touched(); }},
     };
     for (auto const& [name, measure] : groups) {
         auto const is = [n = name](std::string const& c) { return c == n; };
