@@ -184,6 +184,9 @@ struct sim_costs {
     /// Time from the notification of a `sim_thread` that sleeps at a `sim_gate` (a condition
     /// variable) until it holds the gate.
     sim_time thread_wake{};
+    /// Added to a call that waited for a call of another thread: calls that queue work, allocate or
+    /// free on a device run one at a time.
+    sim_time driver_handoff{};
     /// Time of a copy from pageable memory to a device, without `copy_latency`. If not empty,
     /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_device = {};
@@ -351,6 +354,7 @@ inline sim_options sim_options::h200() {
     c.synchronize        = us(0.29);
     c.wake               = us(1.8);
     c.thread_wake        = us(5.3);
+    c.driver_handoff     = us(0.75);
     c.pageable_to_device = {{4_KiB, us(2)},     {64_KiB, us(10)},    {256_KiB, us(21)},
                             {1_MiB, us(73)},    {4_MiB, us(255)},    {16_MiB, us(999)},
                             {64_MiB, us(4256)}, {1_GiB, us(118'475)}};

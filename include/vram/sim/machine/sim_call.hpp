@@ -48,8 +48,13 @@ public:
     /// If `sim_options::on_report` is `throw_it`, throws the first report that was not thrown yet,
     /// as `sim_race`.
     void throw_report();
-    /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread.
-    void pay(sim_cost const& cost, std::size_t bytes = 0) { host->clock += cost.of(bytes); }
+    /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread, which
+    /// first waits for the lock of the device's driver.
+    void pay(sim_cost const& cost, std::size_t bytes = 0) {
+        sim_driver_lock& driver  = machine.at(device_).driver;
+        sim_time const   handoff = machine.options.costs.driver_handoff;
+        host->clock              = driver.hold(host->clock, cost.of(bytes), handoff);
+    }
 
     /// Called for calls that CUDA forbids during a capture. Invalidates the captures for which this
     /// thread's call is illegal; if there is one, throws `sim_error{stream_capturing}`.
@@ -69,11 +74,17 @@ private:
     /// Returns a description of this call for the checker, with the number of the last queued
     /// operation.
     [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
+
+    int device_;
 };
 
 inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::source_location from,
                           std::size_t bytes)
-    : machine{m}, held{m.mutex, std::defer_lock}, host{nullptr}, where{line_of_call(kind, from)} {
+    : machine{m},
+      held{m.mutex, std::defer_lock},
+      host{nullptr},
+      where{line_of_call(kind, from)},
+      device_{device} {
     if (detail::inside_effect) { throw sim_error{sim_status::not_permitted, where}; }
     sim_interrupt::count();
     held.lock();
@@ -85,7 +96,15 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
     }
     m.order_caller(*host);
     host->clock += m.options.call_cost;
-    if (sim_cost const* const cost = cost_of(m.options.costs, kind)) { pay(*cost, bytes); }
+    if (sim_cost const* const cost = cost_of(m.options.costs, kind)) {
+        // Queries, and waits of the host, do not take the driver's lock.
+        bool const looks = kind == sim_call_kind::query || kind == sim_call_kind::synchronize;
+        if (looks) {
+            host->clock += cost->of(bytes);
+        } else {
+            pay(*cost, bytes);
+        }
+    }
     fault               = m.faults.next(kind, device, bytes);
     sim_device_state& d = m.at(device);
     if (fault) {

@@ -4,6 +4,7 @@
 /// \file
 /// `sim_state` holds the state of simulated streams, events, graphs and devices.
 
+#include <vram/sim/machine/sim_driver_lock.hpp>
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment, sim_task
 #include <vram/sim/machine/vector_clock.hpp>
 #include <vram/sim/sim_error.hpp>   // sim_status
@@ -215,6 +216,8 @@ struct sim_device_state {
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
     bool        lost  = false;
+    /// Held in simulated time by the calls that queue work, allocate or free.
+    sim_driver_lock driver;
     /// Error code that the next synchronisation with the device throws.
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
