@@ -17,9 +17,10 @@ namespace vram {
 struct free_pieces {
     std::size_t bytes = 0; ///< sum of the sizes of all free pieces
     std::size_t count = 0; ///< number of free pieces
-    /// Size of the largest free piece; of virtual memory, only bytes with physical memory count.
+    /// Size in bytes of the largest free piece. Of virtual memory, only bytes that have physical
+    /// memory count.
     std::size_t largest    = 0;
-    std::size_t releasable = 0; ///< bytes of the chunks that `trim` can return as a whole
+    std::size_t releasable = 0; ///< bytes of the entirely free chunks that `trim` can return
     double      squares    = 0; ///< sum of the squares of all pieces' sizes (for `fragmentation`)
     std::size_t by_size[64]{};  ///< [i]: number of free pieces of 2^i to 2^(i+1) - 1 bytes
 
@@ -33,8 +34,8 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
-    /// Adds the statistics of another pool, or of another part of the memory: adds up the numbers,
-    /// and takes the larger `largest`.
+    /// Adds the statistics of another pool, or of another part of the memory: `largest` becomes the
+    /// larger of the two, all other numbers are summed.
     constexpr void add(free_pieces const& more) noexcept {
         bytes += more.bytes;
         count += more.count;

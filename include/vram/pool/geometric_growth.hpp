@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// Makes each chunk at least `share` of the bytes reserved before, so that the number of chunks
-/// stays logarithmic.
+/// A growth policy: makes each chunk at least `share` of the bytes that the pool has reserved so
+/// far. If `share` is above 0, the number of chunks is logarithmic in the reserved bytes.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///
@@ -24,7 +24,8 @@ struct geometric_growth {
     static constexpr bool asks_device = false;
 
     double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64
-    /// Smallest size of a chunk for a request above 1 MiB; smaller requests get at least `unit`.
+    /// Smallest size in bytes of a chunk that serves a request above 1 MiB. For other requests the
+    /// smallest size is `unit`.
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
 

@@ -82,8 +82,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
-    /// Allocates free memory that the stream may use without a wait, or returns null; the pool does
-    /// not grow. Throws `std::bad_alloc` and errors of the platform.
+    /// Allocates memory that is free now and that the stream `s` may use without a wait, or returns
+    /// null. The pool does not grow. Throws `std::bad_alloc` and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) {
@@ -182,8 +182,9 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed, with `event_policy::lazy`. Records
-    /// an event behind the frees on `s`.
+    /// Must be called before a raw `cudaStream_t` is destroyed if the pool has
+    /// `event_policy::lazy`: records an event behind the frees on `s`, for which other streams can
+    /// wait.
     void retire(stream s) {
         resource_call const own;
         core_.retire(s);
@@ -225,8 +226,8 @@ private:
 };
 
 namespace detail {
-/// The type of `with::pool`. As an argument it takes the options, or only the size of the first
-/// chunk.
+/// The type of the object `with::pool`, which creates a pool over a resource: `with::pool`,
+/// `with::pool(options)` or `with::pool(size of the first chunk)`.
 struct pool_word : with::word<vram::pool, pool_options> {
     using with::word<vram::pool, pool_options>::operator();
     /// Returns an object that creates a pool with a first chunk of `initial_size` bytes when it is

@@ -19,14 +19,14 @@ struct pool_options {
     /// Bytes that the constructor allocates from the upstream, rounded up to whole pages if that is
     /// virtual memory.
     std::size_t initial_size = 0;
-    /// The largest number of reserved bytes: obtained from the upstream, live or free. A chunk that
-    /// is being returned counts until the upstream has freed it.
+    /// The largest number of bytes that may be reserved (obtained from the upstream, live or free)
+    /// at one time. A chunk that is being returned counts until the upstream has freed it.
     std::size_t max_size = unsatisfiable;
     /// Selects when the stream that freed memory records an event for other streams: when another
     /// stream needs the memory (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
-    /// Permits captures of streams into graphs. Until `forget_captures()`, memory freed during a
-    /// capture is reused only by captures of the same stream.
+    /// True permits allocations and frees on streams that are being captured into graphs. Memory
+    /// freed then is reused, until `forget_captures()`, only by captures of the same stream.
     bool graphs = false;
     /// For virtual memory only: maps pages of free blocks to a new block before new memory is
     /// reserved. The host may wait until they are unused.

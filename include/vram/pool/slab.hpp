@@ -46,8 +46,8 @@ public:
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, as far as
-    /// `max_size` permits. Throws as the upstream.
+    /// Creates a slab over `upstream`, and reserves at least `options.initial_size` bytes, or fewer
+    /// if `max_size` has no room for another whole block. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{"slab", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
@@ -68,8 +68,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a slab that no other thread or handle (`resource_ref`) uses. The source can then only
-    /// be destroyed or assigned to.
+    /// Moves a slab that no other thread or handle (`resource_ref`) uses. The source has no heap
+    /// afterwards: it can only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

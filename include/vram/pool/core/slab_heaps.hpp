@@ -46,7 +46,8 @@ public:
     }
     /// Returns the block size of the last heap, the largest: heaps are added by ascending size.
     [[nodiscard]] std::size_t largest() const noexcept { return (*this)[size() - 1].stride(); }
-    /// Returns true if `p` lies in a chunk of one of the heaps.
+    /// Returns true if `p` lies in a chunk of one of these heaps (one for each block size), in a
+    /// live block or not.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.owns(p)) { return true; }

@@ -36,8 +36,8 @@ public:
     }
     void set_device(std::size_t bytes) noexcept { device_ = bytes; }
 
-    /// Returns how many of `fresh` bytes must come from free pages, because new memory would exceed
-    /// the slack limit. Returns 0 if pages must not be shared.
+    /// Returns how many of the `fresh` bytes needed for `r` must come from free pages, to keep the
+    /// slack limit; 0 if none, or if too many addresses are reserved.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -47,8 +47,8 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // Sharing (a page gets a second address) uses up addresses, so it ends at the smaller of
-        // `most_addresses` times the peak and the device's size.
+        // Each second address of a page uses up addresses, so the slack is not enforced beyond
+        // `most_addresses` times the peak of live bytes, or beyond the device's total memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
@@ -57,18 +57,19 @@ public:
     }
 
 private:
-    /// No further page gets a second address once the reserved addresses exceed the peak of live
-    /// bytes times this number.
+    /// The slack is not enforced once the reserved addresses exceed the peak of live bytes times
+    /// this number.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes up to which sharing pages (mapping them to second
-    /// addresses) is not worth its time.
+    /// Returns the number of reserved bytes up to which a slack above 0 is not enforced: mapping
+    /// pages to second addresses is not worth the time.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
 
-    /// Total memory of the device of the last request; 0 if the query was not needed or failed.
+    /// The total memory of the device, in bytes, that `set_device` last stored; 0 if unknown.
+    /// Limits the reserved addresses.
     std::size_t device_ = 0;
 };
 

@@ -22,8 +22,8 @@ namespace detail {
 /// Threads   Any threads may call concurrently; a move needs exclusive access.
 class stream_affinity {
 public:
-    /// Largest number of streams with a seat. Before one more is added, all assignments are
-    /// forgotten.
+    /// Largest number of streams with an assigned seat (shard index). Before one more is added, all
+    /// are forgotten, and streams get seats again when they next call.
     static constexpr std::size_t most = 256;
 
     /// Creates an empty object, to which another one must be assigned before use.
@@ -44,7 +44,8 @@ public:
             if (here == 0) { return assign(key); }
         }
     }
-    /// Removes the stream with this key, if known: its seat counts one stream less.
+    /// Removes the stream with this key, if known, and no longer counts it among the streams of its
+    /// seat (shard index).
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -93,7 +94,8 @@ private:
         // The key is stored last: a reader of the key then also sees the seat.
         cells_[i].key.store(e.key, std::memory_order_release);
     }
-    /// Returns the index of the cell that contains the key, or of the empty cell for it.
+    /// Returns the index of the hash table's cell with this stream key or, if the key is absent, of
+    /// the empty cell where it must be inserted.
     [[nodiscard]] std::size_t place(std::uint64_t key) const noexcept {
         std::size_t i = home(key);
         while (get(i).key != key && get(i).key != 0) { i = next(i); }
@@ -103,7 +105,7 @@ private:
     std::size_t assign(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // Another thread may have added the key since the search without the lock.
+        // Another thread may have assigned the stream a seat after the search without the lock.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

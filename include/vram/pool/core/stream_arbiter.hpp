@@ -20,9 +20,10 @@
 namespace vram {
 namespace detail {
 
-/// Selects free memory for a stream: memory that is ready, then memory ready after queries, then
-/// memory after one wait. Also records the last uses of freed memory. A stream under capture
-/// neither waits nor queries. `Candidates` are the free memory of a heap:
+/// Selects free memory for a stream: memory that it may use at once, then memory of which queries
+/// show that no stream uses it, then memory for which the stream, or the host, must wait. Also
+/// records the last uses of freed memory. A stream under capture neither waits nor queries.
+/// `Candidates` are the free memory of a heap; a place is a part of a free block:
 ///
 ///     find(price)                 returns the best place, with its block `where` and its `cost`
 ///     query()                     queries events; returns true to search again
@@ -54,22 +55,23 @@ public:
     struct asker {
         stream const* on   = nullptr;
         timeline*     mine = nullptr;
-        /// True if the stream is known to be in a capture: then it must neither wait nor query.
+        /// True if the stream is known to be in a capture, so that it must neither wait for events
+        /// nor query them.
         bool captured = false;
     };
     /// Returns true if the stream is being captured. Returns false for the host (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the `asker` for the stream `on` (null: the host). Queries the capture status if
-    /// captures are tracked (`graphs`).
+    /// Returns the requesting stream `on` (null: the host) with its timeline. If captures are
+    /// tracked (`graphs`), also queries if the stream is being captured.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory of `candidates`, if necessary after a wait, or returns null. If `must_wait`
-    /// is not null, returns null and sets it to true instead of waiting.
+    /// Allocates memory of `candidates` for the asker, after a wait if needed, or returns null. If
+    /// `must_wait` is not null, sets it to true instead of waiting, and returns null.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
@@ -89,19 +91,21 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // Streams may be done although no event shows that yet: records and queries events.
+                // Streams may be done although no query has shown that yet: records and queries
+                // their events.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            // A stream under capture may use the place, so no wait helps: searches for another.
+            // No wait helps, because a captured stream may use the place: takes back the demand to
+            // wait, and searches for another.
             *must_wait = false;
         }
     }
-    /// Allocates the memory at `place` after the stream of `mine` (null: the host) waits for its
-    /// users. Returns null if one of them is being captured.
+    /// Makes the stream of `mine` (null: the host) wait for the users of the memory at `place`, and
+    /// allocates it. Returns null if one of the users is being captured.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -114,7 +118,7 @@ public:
             // Other threads may allocate during the wait, so the place is reserved first.
             b = candidates.reserve(place);
             try {
-                do { // other threads may add uses of the place by streams during the wait
+                do { // again if other threads have added uses of this memory during the wait
                     captured = timelines_.finish(candidates.uses_of(b), held);
                 } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
             } catch (...) {
@@ -127,8 +131,8 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`. Stops at a stream under capture: its freed
-    /// memory is unavailable until the next request, or `retain` keeps it.
+    /// Makes the host wait for the streams in `held`. Stops at a stream under capture: memory that
+    /// it freed is kept for its graph (`retain`) or unavailable until the next request.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -140,12 +144,12 @@ public:
     /// The result of recording the last use of a freed block.
     enum class freed {
         recorded, ///< the stream that may still use the block was recorded
-        idle,     ///< no stream uses the block any more, so no use was recorded
+        idle,     ///< no stream uses the block any more, so no stream was recorded
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records the last use of a freed block by `record(slot, epoch)`. If that fails, reports the
-    /// error and waits for the stream.
+    /// Records by `record(slot, epoch)` that the stream `s`, number `slot`, may use a freed block
+    /// until `epoch`. If that fails, reports the error and waits for `s`.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -161,8 +165,8 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// Records a free that another thread queued. Makes no query of the stream, because that thread
-    /// may be capturing it.
+    /// Records a free that another thread queued, without a query of the stream, which that thread
+    /// may be capturing. If that fails, waits for all devices.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {
@@ -174,23 +178,25 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// Records an event behind the latest frees of a stream with `event_policy::eager`.
+    /// With `event_policy::eager`, records an event behind the frees on the stream of `its`.
+    /// Otherwise does nothing.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
-    /// Returns a function of a `tag` (use of freed memory by a stream) that returns true if the use
-    /// is complete.
+    /// Returns a function of a `tag` (a stream's use of freed memory, until an epoch of its work):
+    /// true if that use is complete, otherwise false.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
-    /// Returns true if the host may use memory with these pending uses (by streams) now.
+    /// Returns true if all pending uses in `held` (streams that may still use freed memory) are
+    /// complete, so that the host may use the memory.
     [[nodiscard]] bool is_ready(tags const& held) const noexcept {
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// Returns true if a free records no event and does not query the capture status:
-    /// `event_policy::lazy` without `graphs`.
+    /// `plain` returns true if a free neither records an event nor queries the capture status
+    /// (`event_policy::lazy` without `graphs`).
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
@@ -198,8 +204,8 @@ public:
     }
 
 private:
-    /// Makes memory freed by a captured stream unavailable until the next request. Keeps it for the
-    /// graph (`retain`) if frees do not query captures (`plain_`).
+    /// Keeps memory that a captured stream has freed from requests: for its graph (`retain`) if
+    /// frees do not query captures (`plain_`), otherwise until the next request.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -210,8 +216,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// The result after a failed record: `idle` if the host has waited for the stream (`done`),
-    /// otherwise `lost`, with a report of a leak.
+    /// Returns the result after a failed record: `idle` if `done` (the host has waited for the
+    /// stream instead), otherwise `lost`, after a report of a leak.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

@@ -74,8 +74,8 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                // The request's stream is being captured and must not wait: the search starts again
-                // and considers only memory that needs no wait (`captured`).
+                // The requesting stream is being captured and must not wait. Searches again for
+                // memory that needs no wait (`captured`).
                 captured = true;
                 continue;
             }
@@ -83,7 +83,8 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // Searches again: another use may remain, or another thread may have allocated here.
+            // The loop searches again: after the wait, another use may remain, or another thread
+            // may have allocated here.
         }
         return nullptr;
     }
@@ -96,7 +97,7 @@ public:
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && uses_.in_graph(*r.on);
         fresh.reserve();
-        if (order != nullptr) { // a pending use by `order`: other streams must wait for `order`
+        if (order != nullptr) { // other streams must wait for `order` before they use the chunk
             fresh.wait_for({fresh.begin(), fresh.end(), mine->epoch_of_free(), mine->slot()});
         }
         chunk& c = stack().add_current(std::move(fresh));
@@ -106,13 +107,14 @@ public:
 
     /// The result of `give`, which frees a block.
     enum class freed {
-        done,     ///< the block counts as free
+        done,     ///< the block now counts as free
         no_block, ///< there is no such block, and nothing has changed
-        /// The last use could be neither recorded nor waited for, so the block stays live.
+        /// The stream that may still use the block could be neither recorded nor waited for, so the
+        /// block stays live.
         lost,
     };
-    /// Counts the `bytes` at `p` as free; they are reused after `unwind`. The stream `on` (null:
-    /// none) may still use them.
+    /// Counts the `bytes` at `p`, which the stream `on` (null: none) may still use, as free. The
+    /// memory is reused only after `unwind`.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack().used_around(p);
@@ -123,8 +125,8 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free: a wrong size if too many bytes, otherwise a free of
-    /// free memory. Single blocks have no records.
+    /// For an address in a chunk, completes the error of a rejected free: a wrong size if the bytes
+    /// are 0 or exceed the used memory, otherwise a free of free memory.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -135,8 +137,9 @@ public:
         }
     }
 
-    /// Frees all blocks since the mark `serial` (0: all), which `on` (null: none) may still use.
-    /// First calls `visit(address, bytes)` for each range. Returns the bytes that were live.
+    /// Frees the blocks since the mark `serial` (0: all), after `visit(address, bytes)` for each
+    /// range. Returns the bytes that were live; 0, without a free, if the use by the stream `on`
+    /// could be neither recorded nor awaited.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -156,7 +159,8 @@ public:
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The use for which the host waits if no chunk is unused; empty if there is none.
+            // The pending use, by streams, of a chunk without allocated blocks, for which the host
+            // waits if every such chunk is in use; empty if no wait helps.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
@@ -174,10 +178,11 @@ public:
             if (captured != nullptr) { uses_.exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }
-    /// Called at the end of the resource: makes the host wait for all streams.
+    /// Called when the resource ends: makes the host wait until no stream uses freed memory.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// `stack` returns the chunks and marks, `uses` an object with these and the stream records.
+    /// `uses` returns the chunks, the marks (positions for `unwind`) and the streams' records;
+    /// `stack` only the chunks and the marks.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }

@@ -39,14 +39,14 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks have separate chunks. `large_limit`: size up to which one large block,
-    /// the last one freed, is cached; 0: none.
+    /// `apart`: small blocks come from separate chunks. `large_limit`: largest size of the one
+    /// large block that is cached when freed; 0: none is cached.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
 
-    /// Fast path: returns a cached or free block that needs no wait and no search. Returns null if
-    /// `take` must search.
+    /// Fast path: allocates `asked` bytes for the stream `s` from a cached or free block, without a
+    /// wait or a search. Returns null if `take` must search.
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
@@ -62,8 +62,8 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Fast path of a free on the stream `s`. Returns false and changes nothing if `give` must
-    /// handle the free.
+    /// Fast path of a free on the stream `s`: caches the block. Returns false, and changes nothing,
+    /// if `give` must check the free, query a capture, record an event or create a stream's record.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !arbiter_.plain()) { return false; }
@@ -74,29 +74,31 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // The size is computed from the request, because a load of `b->bytes`, which may be larger,
-        // would delay the next allocation.
+        // The quick list is chosen by the size computed from the request: a load of `b->bytes`,
+        // which may be larger, would delay the next allocation from that list.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
     /// Allocates from the reserved memory, if necessary after a wait, or returns null. `all`:
-    /// searches every block. `must_wait`, if not null, is set to true instead of a wait.
+    /// examines every block. If `must_wait` is not null, sets it to true instead of waiting.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates a small block from the heap for large blocks, or a large one from the heap for
-    /// small blocks. Returns null if none fits.
+    /// Allocates from the heap of the other range of sizes (small or large), if necessary after a
+    /// wait. Returns null if no block fits.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block in a free block between large ones, without a wait. Returns null if
-    /// none fits, or once after 16 allocated blocks.
+    /// Allocates a small block in a free block between large ones, without a wait, or returns null
+    /// if none fits. After 16 such blocks returns null once, so that the caller grows the heap for
+    /// small blocks.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
-        // Null makes the heap for small blocks grow: later requests then need no such search.
+        // Null makes the caller grow the heap for small blocks, so that later requests need not
+        // search here.
         if (holes_ == enough_holes) {
             holes_ = 0;
             return nullptr;
@@ -113,16 +115,17 @@ public:
         return hand_out(r, place)->pointer();
     }
 
-    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and changes
-    /// nothing, for an invalid free. `remote`: another thread queued the free.
+    /// Frees the block `b`, which the stream `on` (null: none) may still use. Returns false, and
+    /// changes nothing, if the free is invalid. `remote`: another thread queued the free.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
-        // The use could not be recorded, so the block stays live.
+        // The free was valid, but its stream could be neither recorded nor waited for: the block
+        // stays live.
         if (how == freed::lost) { return true; }
-        // No stream uses the block now: removes the use recorded by an earlier free. Parts kept for
-        // graphs (`several`: in a list) stay.
+        // No stream uses the block any more: forgets the stream of an earlier free. A list of uses
+        // (`several`) stays, because it contains the uses by captured graphs.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -145,8 +148,8 @@ public:
         survey().explain_refusal(e);
     }
 
-    /// Adds a chunk that only the stream `on` (null: any) may use without a wait, and allocates `r`
-    /// (if not null) from that chunk.
+    /// Adds a chunk that only the stream `on` (null: any) may use without a wait. If `r` is not
+    /// null, allocates it from that chunk; otherwise returns null.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -159,13 +162,13 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Other streams wait for `on` by an event. With `event_policy::eager` it is recorded now,
-        // because `on` may be destroyed before.
+        // Other streams wait for an event of `on`. With `event_policy::eager` it is recorded now,
+        // because `on` may be destroyed before such a wait.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Removes and returns a chunk without a live block, perhaps after a wait of the host. Returns
-    /// no bytes if none is available.
+    /// Removes and returns a chunk without a live block, if necessary after a wait of the host for
+    /// its users. If there is none, the result has 0 bytes.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines().for_asker(nullptr, false);
         timelines().readmit();
@@ -181,16 +184,17 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least to fit `r` at its end (null `base`: none).
-    /// `from(block)`: lowest address. Other threads cannot grow it until `end_growth`.
+    /// Finds the chunk that must grow least so that `r` fits at its end; null `base`: none. No
+    /// other thread can grow it until `end_growth`. `from(block)`: lowest usable address in its
+    /// last block.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
         auto const      price = timelines().for_asker(mine, arbiter::is_captured(r.on));
         return heaps().of(r.bytes).begin_growth(r.bytes, r.alignment, price, from);
     }
-    /// Ends a growth: the chunk has `by` (0: growth failed) more bytes of addresses at its end, to
-    /// which no physical memory is mapped yet.
+    /// Ends the growth that `begin_growth` has planned: the chunk has `by` more bytes of addresses
+    /// at its end, without physical memory yet. 0: the growth failed.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         heaps().end_growth(m, by);
     }
@@ -212,8 +216,8 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Records and queries events for the frees in chunks without a live block, to find chunks that
-    /// no stream uses.
+    /// Finds out which chunks without a live block no stream uses any more: records the missing
+    /// events behind the frees in them, and queries all events.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {
@@ -227,26 +231,27 @@ public:
         timelines().poll();
         coalesce_pending();
     }
-    /// Records events behind frees that have none, and queries them. Coalesces the blocks that
-    /// streams no longer use.
+    /// If there are several streams, records the missing events behind their frees. Queries all
+    /// events, and coalesces the blocks that streams no longer use.
     void poll_all() {
         timelines().try_record_all();
         poll();
     }
-    /// Makes the host wait for all uses of freed memory, then coalesces. Returns false if a stream
-    /// is being captured.
+    /// Makes the host wait until no stream uses freed memory, except in captured graphs, and
+    /// coalesces that memory. Returns false if a running capture prevented a wait.
     bool finish(guard& held) {
         bool const all = timelines().finish_all(held);
         coalesce_pending();
         return all;
     }
-    /// Waits for all streams without throwing; also for whole devices if a block is still live.
+    /// Makes the host wait for all streams; first for whole devices if a block is still live,
+    /// because its users are unknown. Never throws.
     void wait_for_all(guard& held) noexcept {
         if (live_bytes() != 0) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
-    /// Creates the record of a stream, which may query the stream's id. CUDA forbids that query
-    /// during a capture.
+    /// Creates the record of the stream `s` before a capture: this may query the stream's id, which
+    /// CUDA forbids during a capture.
     void register_stream(stream s) { (void)timelines().of(s); }
     void retire(stream s) {
         flush_quick_lists();
@@ -254,13 +259,13 @@ public:
     }
     void forget_captures(guard held) {
         if (timelines().finish_graphs(held) == 0) { return; }
-        flush_quick_lists(); // `end_captures` requires that they are empty
+        flush_quick_lists(); // `end_captures` requires empty quick lists
         heaps().end_captures();
         coalesce_pending();
     }
 
-    /// Returns the usage; cached blocks count as free. `behind(block)` returns how many bytes of a
-    /// free block have physical memory.
+    /// Returns the usage; cached blocks count as free. The caller's function `behind(block)`
+    /// returns how many bytes of a free block have physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         flush_quick_lists();
@@ -279,7 +284,8 @@ public:
         flush_quick_lists();
         return survey().free_memory(behind);
     }
-    /// `reset_peak` returns the peak and sets it to the live bytes. `raise_peak` raises it to `to`.
+    /// `reset_peak` returns the peak of the live bytes and lowers it to the bytes live now.
+    /// `raise_peak` raises it to at least `to`.
     std::size_t reset_peak() noexcept { return counts_.reset_peak(); }
     void        raise_peak(std::size_t to) noexcept { counts_.raise_peak(to); }
 
@@ -300,12 +306,13 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Largest free block in which small blocks are placed. Larger ones are more often coalesced
-    // into blocks for large requests.
+    // Size in bytes of the largest free block in which `take_in_hole` places small blocks. Larger
+    // ones are more often coalesced to serve large requests.
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // The function captures the pointer `this`: the fast path of a free has it in a register.
+    // Defined here, not taken from `arbiter_`, to capture `this`: the fast path of a free already
+    // has that pointer in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -313,7 +320,8 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // For a large request, streams are queried: a block that fits better may be unused by now.
+        // A large request first queries the streams of a block that fits better than a ready one:
+        // they may have finished with it.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -326,7 +334,8 @@ protected:
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
-        // An event needs some microseconds even on an idle stream, so it is queried several times.
+        // An event on an idle stream is complete only some microseconds after it was recorded, so
+        // all events are queried several times.
         for (int looks = 0; looks < 4; ++looks) { timelines().poll(); }
         flush_quick_lists();
         heap.coalesce_all(is_complete());
@@ -352,17 +361,18 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Replaces the recorded use of a block being freed: the stream `slot` may use the block until
-    /// `epoch`. Parts kept for graphs stay recorded.
+    /// Replaces the recorded use of a block that is being freed: the stream number `slot` may use
+    /// it until its `epoch`. Uses by captured graphs stay recorded.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: a live block has one use at most, by a graph, and `tags` has room for eight.
+        // Cannot fail: of a live block, the list has at most one use, by a captured graph, and it
+        // has room for eight.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
-    /// Records the present work of the stream `s` as the last use of a block. `remote`: another
-    /// thread queued the free.
+    /// Records that the stream `s` may use a block until its present work ends. `remote`: another
+    /// thread queued the free, so the stream is not queried.
     freed record_free(stream s, block* b, bool remote) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) { hold(b, epoch, slot); };
         return remote ? arbiter_.record_remote_free(s, b->pointer(), b->bytes, record)
@@ -372,7 +382,8 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Blocks that `take_in_hole` allocated since it last returned null because of `enough_holes`.
+    /// Number of blocks that `take_in_hole` has allocated since it last returned null because of
+    /// the limit `enough_holes`.
     unsigned holes_ = 0;
 };
 

@@ -33,14 +33,15 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block of `heap`, if necessary after a wait, or returns null. If `must_wait` is
-    /// not null, returns null and sets it to true instead of waiting.
+    /// Allocates a block for the stream `on` (null: the host), which waits if necessary, or returns
+    /// null. If `must_wait` is not null, sets it to true instead of waiting, and returns null.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
         if (who.mine != nullptr) {
             std::size_t const slot = who.mine->slot();
-            // Reserves host memory now, so that a free of the block on this stream cannot fail.
+            // Reserves now the host memory that a free of the block on this stream needs, so that
+            // such a free cannot fail.
             heap.reserve_slot(slot);
             entry* const n = who.captured ? heap.take_retained(slot) : heap.take_own(slot);
             if (n != nullptr) { return n; }
@@ -51,16 +52,16 @@ public:
         return arbiter_.acquire(all, who, held, must_wait);
     }
 
-    /// Frees a block that the stream `on` (null: none) may still use. Returns false, and the block
-    /// stays live, if the use can be neither recorded nor awaited.
+    /// Frees the block `n`, which the stream `on` (null: none) may still use. Returns false, and
+    /// the block stays live, if that use can be neither recorded nor awaited.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) {
             heap.reserve_slot(slot);
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // Graphs of two streams may use the block: `give_unused` keeps it from all streams
-                // until `forget_captures`.
+                // Graphs of two streams may use the block, so no stream may allocate it until
+                // `forget_captures`.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -74,8 +75,8 @@ public:
         return how != freed::lost;
     }
 
-    /// Adds a chunk that only the stream `order` (null: any) may use without a wait, and allocates
-    /// a block from it for the stream `on` (null: the host).
+    /// Adds a chunk, and allocates a block of it for the stream `on` (null: the host). If `order`
+    /// is not null, it equals `on`, and other streams must wait for it.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -85,7 +86,8 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // With `event_policy::eager`: other streams may use the rest of the chunk.
+        // With `event_policy::eager`, records now the event for which other streams wait to use the
+        // rest of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
@@ -95,8 +97,8 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // The block for which the host waits if no chunk is unused. Its chunk has no live
-            // block.
+            // A block in a chunk without a live block. The host waits for the block's stream if
+            // every such chunk is in use.
             entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -111,15 +113,16 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Records the device of a stream, so that the destructor waits for that device. Does nothing
-    /// if the stream cannot be queried.
+    /// Records the device of a stream, so that the destructor can wait for that device. Does
+    /// nothing if a query of the stream fails.
     void register_stream(stream s) noexcept {
         try {
             (void)timelines().of(s);
         } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
     void poll() { timelines().poll(); }
-    /// Makes freed blocks available to every stream if the streams that used them are done.
+    /// Makes freed blocks of `heap` available to every stream if earlier queries of events showed
+    /// that the streams that used them are done.
     void collect_complete(slab_heap& heap) noexcept {
         heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
             return timelines().is_complete(tag{0, 0, epoch, slot});
@@ -132,8 +135,8 @@ public:
         timelines().wait_for_all(held);
     }
     void retire(stream s) { timelines().retire(s); }
-    /// Waits for devices if memory is kept for graphs. Returns true if the caller must then call
-    /// `end_captures` of each heap.
+    /// Makes the host wait for devices if memory is kept for captured graphs. Returns true if it
+    /// waited: the caller must then call `end_captures` of each heap.
     [[nodiscard]] bool finish_graphs(guard& held) { return timelines().finish_graphs(held) != 0; }
 
     /// Returns the number of free blocks of `heap` that some stream or captured graph may still
@@ -160,19 +163,19 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if a capture or graph uses the free block, so that a wait cannot make it
-    /// available.
+    /// Returns true if no wait can make the free block available, because a running capture or a
+    /// captured graph may use it.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Frees a block that no stream uses. If a graph may use the block, no stream can allocate it
-    /// until `forget_captures`.
+    /// Frees a block that no stream uses. If a captured graph may use it, no stream can allocate
+    /// the block until `forget_captures`; otherwise every stream can at once.
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Keeps blocks for the graph of the captured stream `slot` until `end_captures`: those that
-    /// the stream freed since its last event.
+    /// Keeps for the graph of the captured stream `slot`, and so from other requests, the blocks
+    /// that this stream freed since its last event (until `end_captures`).
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -180,18 +183,19 @@ private:
         }
     }
 
-    /// The free blocks from which `stream_arbiter` chooses: of each stream the block that it freed
-    /// first.
+    /// The free blocks among which a `stream_arbiter` selects: a clean block (used by no stream),
+    /// otherwise the block that each stream freed first.
     struct candidates {
         struct place {
-            /// The selected block. If null: the lowest clean block if `cost` is `ready`, otherwise
-            /// there is no block.
+            /// The selected block. If null: a clean block (free, used by no stream) if `cost` is
+            /// `ready`, otherwise no block was found.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// The pending use of the block that `reserve` has allocated, for which the host waits.
+        /// Set by `reserve`, for `put_back`: the pending use of the reserved block, for which the
+        /// host waits.
         tags reserved_use{};
 
         template <class Price>
@@ -219,8 +223,8 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // Marks the block as reserved during the wait: no request has this size, so a free of
-            // the block is rejected.
+            // While the host waits, the block is only reserved: `asked` is a size that no request
+            // has, so a free of this block is rejected.
             n->asked = unsatisfiable;
             return n;
         }

@@ -27,7 +27,8 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// true: before the reserved bytes exceed their peak, chunks without a live block are returned
+    /// True: a pool that would reserve more than ever before may first return chunks without a live
+    /// block to the upstream.
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {
