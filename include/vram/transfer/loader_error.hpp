@@ -75,8 +75,8 @@ public:
         return e;
     }
 
-    /// Sets the number of the batch in the order of the requests, and the index that was passed to
-    /// the source. Returns this error.
+    /// Sets `index()`, the number of the batch or result, and `source_index()`, the index that was
+    /// passed to the source. Returns this error.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;

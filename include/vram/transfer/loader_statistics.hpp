@@ -58,15 +58,15 @@ struct loader_statistics {
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
         return detail::larger_of(fill_ns / producers, detail::larger_of(copy_ns, use_ns));
     }
-    /// Returns `slowest_ns()` divided by `wall_ns`, at most 1: the result is 1 if all other work
-    /// overlaps with the slowest stage.
+    /// Returns `slowest_ns()` divided by `wall_ns`, at most 1; 0 if `wall_ns` is 0. The result is 1
+    /// if all other work overlaps with the slowest stage.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
                             : detail::smaller_of(1.0, static_cast<double>(slowest_ns()) /
                                                           static_cast<double>(wall_ns));
     }
     /// Returns the bytes of the received batches divided by the total time, in 1e9 bytes per
-    /// second.
+    /// second; 0 if `wall_ns` is 0.
     [[nodiscard]] double gigabytes_per_second() const noexcept {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }

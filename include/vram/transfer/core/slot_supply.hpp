@@ -63,8 +63,9 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the slots, and the copy stream unless `copies` contains one. `loader_core::complete`
-    /// must have replaced the defaults (0) in `options`.
+    /// Creates the device and pinned blocks with their events, but without memory, and the copy
+    /// stream unless `copies` contains one. `loader_core::complete` must have replaced the defaults
+    /// (0) in `options`.
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},
@@ -107,8 +108,8 @@ protected:
         measure(p);
         if (options_.checker) { std::memset(p.memory, poison, options_.batch_bytes); }
     }
-    /// Enqueues copies as long as a filled pinned slot and a free device slot exist, unless another
-    /// thread is copying.
+    /// Enqueues copies as long as a filled pinned block and a free device block exist. Returns at
+    /// once if another thread is enqueueing a copy, or the loader stops.
     void copy_all() noexcept {
         pinned* from = nullptr;
         slot*   to   = nullptr;
@@ -118,7 +119,7 @@ protected:
     }
 
     /// Waits for an empty pinned block, enqueueing possible copies meanwhile, and assigns the next
-    /// batch to it. Returns null if no batch is left.
+    /// batch to it. Returns null if no batch is left or the loader stops.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -138,8 +139,8 @@ protected:
         idle(held, [&] { return table_.no_more() || table_.can_fill(); });
         return fill();
     }
-    /// Waits for a free device block and returns it with the next batch assigned, for the caller to
-    /// produce. Returns null if no batch is left.
+    /// Waits for a free device block and assigns the next batch to it, into which the source then
+    /// enqueues its copies. Returns null if no batch is left or the loader stops.
     slot* await_slot() {
         auto held = threads_.hold();
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
@@ -168,8 +169,8 @@ protected:
         if (wake || passed) { threads_.notify(); }
         if (!wake) { copy_all(); }
     }
-    /// Leaves out the batch in the block `s`, which is short (`last_batch::drop`). The statistics
-    /// count it in `left_out` and add `fill_ns`.
+    /// Leaves out the short batch in the block `s` (`last_batch::drop`), which took `fill_ns`
+    /// nanoseconds to fill. The statistics count the batch and this time.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -181,8 +182,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Ends the loop before the batch of the block `s`: the source threw `why` for it or, if `why`
-    /// is null, has no further batch.
+    /// Ends the loop before the batch of the block `s`, unless it ends earlier: the source threw
+    /// `why` or, if `why` is null, has no further batch.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -204,8 +205,9 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, between two passes, until `put_spare`.
-    /// Without such a block, throws `loader_error{all_held}` for batch `index`.
+    /// Takes a device block that the loop does not hold, to produce a batch between two passes and
+    /// learn its size. The caller returns the block by `put_spare`. Without one, throws
+    /// `loader_error{all_held}` for batch `index`.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -293,7 +295,8 @@ private:
         auto const held = threads_.hold();
         return claim_next(from, to);
     }
-    /// Records the result of the copy, and takes the next pair of blocks as `claim` does.
+    /// Records that the copy is enqueued, or failed with `problem`. Then sets `from` and `to` to
+    /// the next pair of blocks to copy, or returns false if there is none.
     bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
         bool wake = false, more = false;
         {
@@ -352,8 +355,8 @@ private:
         }
         threads_.notify();
     }
-    /// Removes all empty pinned blocks from the queue and returns them. `put_back` returns each to
-    /// the queue.
+    /// Removes all empty pinned blocks from the queue and returns them, so that no other thread
+    /// uses them. The caller must return each by `put_back`.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
         // Records the end of each copy whose completion flag is written, because possibly no thread
@@ -364,7 +367,7 @@ private:
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
     /// Called with the lock held if the device failed: the loop throws `why` in place of the first
-    /// batch not yet assigned to a block.
+    /// batch not yet assigned to a block, unless it ends earlier.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -75,8 +75,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`: it is not copied, and the block becomes empty
-    /// once copies of earlier batches have begun.
+    /// Leaves out the batch of the pinned block `p`, without a copy. The block becomes empty when
+    /// it is first in the queue of filled blocks.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -88,8 +88,8 @@ public:
     /// Returns true if, since the last call, a batch was passed over (left out): its pinned block
     /// is empty, so waiting producers must be woken.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Ends the loop before the batch of the block `p`: the source threw `why` for it or, if `why`
-    /// is null, has no further batch.
+    /// Ends the loop before the batch of the block `p`, unless it ends earlier: the source threw
+    /// `why` or, if `why` is null, has no further batch.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
@@ -121,7 +121,7 @@ public:
     /// into a device block.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Records the result of the copy to `s`. Without `problem`, the loop can get the batch;
-    /// otherwise the loop throws `problem` instead.
+    /// otherwise the loop throws `problem` instead, unless it ends earlier.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
@@ -130,15 +130,15 @@ public:
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Ends the loop before the batch of the device block `s`: the source threw `why` or, if `why`
-    /// is null, has no further batch.
+    /// Ends the loop before the batch of the device block `s`, unless it ends earlier: the source
+    /// threw `why` or, if `why` is null, has no further batch.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Takes a device block that the loop does not hold, or null. Called between two passes, when
-    /// ready batches are of no use.
+    /// Removes a device block that the loop does not hold, and returns it, or null. Called between
+    /// two passes, so a ready batch in it may be overwritten.
     Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
     void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
@@ -163,11 +163,13 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the loop holds all device blocks, and the next batch waits for one.
+    /// Returns true if the loop holds all device blocks, and the next batch, if any, cannot proceed
+    /// without one.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no further batch will become ready: all are ready or were taken by the loop.
+    /// Returns true if no further batch will become ready: all before the end are ready, left out,
+    /// or taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -228,8 +230,8 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    /// The exception that the loop throws in place of batch `end_`; null without an error, or after
-    /// `error()`.
+    /// The exception that the loop throws in place of the batch with index `end_`. Null if there is
+    /// none, or if `error()` has returned it.
     std::exception_ptr error_;
     /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;

@@ -83,8 +83,9 @@ public:
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Like `wait_for_copies`, but first polls if no copy is in progress. While `wanted()` is true,
-    /// one thread polls on, with pauses. Returns the nanoseconds waited.
+    /// Like `wait_for_copies`, but while no copy is in progress, polls `ready()` before it sleeps.
+    /// If `wanted()`, one thread then polls on with pauses, up to a second. Returns the nanoseconds
+    /// waited.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -105,8 +106,9 @@ private:
     static constexpr std::chrono::seconds watchdog{1};
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
-    /// Waits for `ready()` and returns the nanoseconds. Without copies, calls `rest`, which waits
-    /// until `enough()`: `ready()`, or a copy has begun. `since`: start of the wait.
+    /// Waits until `ready()` returns true, and returns the nanoseconds. While no copy is in
+    /// progress, calls `rest(enough, since)`, which may sleep until `enough()`: `ready()`, or a
+    /// copy has begun. `since`: start of the wait.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -153,14 +155,14 @@ private:
             return false;
         }
     }
-    /// Sleeps until `ready()` returns true; called after `poll`. On the simulated device, `poll`
-    /// does nothing, and the first `spin` of this wait counts as polling.
+    /// Sleeps until `ready()` returns true. The caller has polled for `spin` before, except on the
+    /// simulated device, which counts the first `spin` of this sleep as polling.
     template <class Ready>
     void sleep(guard& held, Ready const& ready) {
         wait_after_polls(gate_, held, ready, spin);
     }
-    /// Sleeps for an eighth of the time since `since`, but 20 us to 1 ms. A notification may end
-    /// the sleep earlier.
+    /// Sleeps for an eighth of the time since the wait began (`since`), but 20 us to 1 ms. Returns
+    /// earlier if a notification finds `ready()` true.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000;
@@ -181,8 +183,9 @@ private:
             return false;
         }
     }
-    /// Polls the oldest copy's completion flag and records its end. Queries all events one second
-    /// after the last query (`looked`). `turn`: the copy polled last.
+    /// Polls the oldest copy's completion flag for a limited time or until `ready()`, and records
+    /// the copy's end if the flag is written. Otherwise queries the events of all copies, if the
+    /// last query (`looked`) was a second ago. Sets `turn` to the copy polled.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
                    std::uint64_t& turn) {
@@ -203,14 +206,15 @@ private:
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Waits a limited time for the completion flag of `p` or `ready()`, at first without sleep if
-    /// `eager`. Returns true if the copy is complete.
+    /// Returns true if the completion flag of `p` is written. Before, polls the flag for up to 30
+    /// us if `eager`, then sleeps for up to 20 us or until `ready()`. On the simulated device,
+    /// waits up to one second for either.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep
         constexpr auto          pause = std::chrono::microseconds{20};
-        // `flag` and `which` are read now, because other threads may change `p` while the lock is
-        // released.
+        // `flag` and the copy number `which` are read now, because other threads may change `p`
+        // while the lock is released.
         std::uint32_t* const flag  = p.flag;
         std::uint64_t const  which = p.copy_number;
         auto const           over  = [&] { return pinned::flag_reached(flag, which); };

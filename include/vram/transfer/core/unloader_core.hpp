@@ -64,15 +64,15 @@ public:
     ~unloader_core() { shut_down(); }
 
     /// Waits until the sink has received all results or something failed, ends the sink's thread,
-    /// and waits for callbacks and flags.
+    /// and waits for the callbacks and completion flags of the copies.
     void shut_down() noexcept {
         // A forked child process does not have the sink's thread.
         if (!this->in_owning_process()) { return; }
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        // If no wait proves that all callbacks have run and all completion flags are written, the
-        // memory that they access must stay allocated.
+        // `over`: all callbacks have run and all completion flags are written. If that is not
+        // certain, `kept_` keeps the memory that they access allocated.
         bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }

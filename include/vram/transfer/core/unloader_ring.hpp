@@ -122,7 +122,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// Creates the slots. Defaults (0) in `options` must have been replaced by numbers.
+    /// Creates the device and pinned blocks with their events, but without memory. The depths in
+    /// `options` must not be 0.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           channel_{*this, threads_,     pinned_,
@@ -191,8 +192,8 @@ private:
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Enqueues copies as long as a full device block and an empty pinned block exist. One thread
-    /// at a time copies.
+    /// Enqueues copies as long as a full device block and an empty pinned block exist. Returns at
+    /// once if another thread is enqueueing a copy, or after a failure.
     void copy_all() noexcept {
         for (;;) {
             slot*   from = nullptr;
@@ -226,8 +227,8 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the first exception `why` of the sink or a copy, the part `what`, and the result
-    /// `index`. The lock must be held.
+    /// Stores the exception `why`, the part that threw it (`what`), and the number `index` of its
+    /// result. Does nothing if an exception is stored already. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
