@@ -162,7 +162,8 @@ public:
     }
 
 private:
-    /// The mutex of the layer, as a `gate` of the platform. A moved layer gets a new one.
+    /// The mutex of the layer, of the platform's type `gate`. If the layer is moved, the mutex
+    /// stays behind: the new layer has its own.
     class movable_gate {
     public:
         movable_gate() = default;
@@ -174,8 +175,8 @@ private:
     private:
         using gate = typename base::platform::gate;
 
-        /// The locked mutex. Errors are reported after it is unlocked, because the error sink may
-        /// call the layer.
+        /// Holds the locked mutex. The destructor unlocks it, and only then reports errors of the
+        /// call, because the error sink may call the layer.
         struct [[nodiscard]] held {
             detail::postponed_errors errors;
             typename gate::guard     guard;

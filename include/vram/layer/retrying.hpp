@@ -157,7 +157,8 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The state of one refused request. `failed` is the argument of the next policy.
+    /// The state of one refused request: the next retry policy, and `failed`, the description of
+    /// the refusal that policies get as argument.
     struct progress {
         std::size_t    at = 0; ///< index of the retry policy to call next
         failed_attempt failed;
@@ -192,8 +193,9 @@ private:
         return nullptr;
     }
 
-    /// Calls the retry policies until one returns true, and returns true: the caller repeats the
-    /// request. Returns false if no policy is left.
+    /// Continues with the retry policies for the request `now` until one returns true: the caller
+    /// then asks the upstream again. Returns false if none is left, or if a policy of this layer
+    /// made the request.
     bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -218,7 +220,8 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // The simulated checker treats waits of a policy as order made by the program.
+        // While `program` exists, the simulated device takes waits of the policy for waits of the
+        // program, not of this resource.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

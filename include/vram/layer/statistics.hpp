@@ -30,7 +30,7 @@ struct counters {
     /// Requested bytes. `value` is allocated minus freed and may be negative in a scope; `peak` is
     /// at least 0.
     counter bytes;
-    counter blocks; ///< blocks, counted like `bytes`: `total` is the number of allocations
+    counter blocks; ///< numbers of blocks: `value` allocated minus freed, `total` allocations
     /// Number of requests of more than 0 bytes that failed, by an exception or by null. Calls of
     /// `try_allocate_ready` are not counted.
     std::uint64_t refusals = 0;
@@ -60,11 +60,11 @@ struct counters {
 ///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
 ///           `push`, `pop` and functions that return counters take the locks of all threads.
 ///
-/// Values and totals are exact. A peak is exact if one thread alone allocates and frees. With
-/// several threads it is exact until the threads have added up their counters 256 times since the
-/// last `push` or `pop`, which they do if the sum comes near the peak. Then it may be too low: for
-/// each thread by 1 MiB or 1/128 of the peak, whichever is more (64 blocks or 1/128). No peak is
-/// too high.
+/// Values and totals are exact, and no peak is too high. Peaks are exact if one thread alone
+/// allocates and frees, and with `with::histograms`. Otherwise the layer adds up the counters of
+/// the threads whenever the sum may exceed the peak. After 256 such additions since the last `push`
+/// or `pop`, a peak may be too low: for each thread by 1 MiB or 1/128 of the peak, whichever is
+/// more (64 blocks or 1/128).
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
@@ -134,7 +134,8 @@ public:
         return made.got(p);
     }
 
-    // Subtracted before the upstream frees the block, so that no peak counts its memory twice.
+    // Subtracts the block from the counters before the upstream frees it. Otherwise another thread
+    // could allocate the memory first, and a peak would count it twice.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept

@@ -46,9 +46,9 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently, if the upstream allows that. No lock is
 ///           held during calls of the upstream or waits on the host.
 /// Streams   Any stream may use an allocated block without a wait.
-/// Cost      One event per free, and one query per stream with pending frees for each allocation.
-///           No host allocation, unless more blocks are live than ever before or the stream of a
-///           free is new.
+/// Cost      One event per free (or fewer, see `frees_per_event`), and one query per stream with
+///           pending frees for each allocation. No host allocation, unless more blocks are live or
+///           pending than ever before or the stream of a free is new.
 template <class Upstream>
 class stream_ordered : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -82,7 +82,8 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
-    /// Returns all freed blocks to the upstream, after waits for their streams or graphs.
+    /// Makes the host wait until no stream or graph uses freed blocks, and returns them to the
+    /// upstream, unless the process is ending. Reports blocks whose wait failed as leaks.
     ~stream_ordered() { finish(); }
 
     /// Returns memory that any stream may use at once; null for 0 bytes. Throws `out_of_memory` if
@@ -180,22 +181,23 @@ public:
         giving()(p, bytes, alignment, at);
     }
 
-    /// Returns idle freed blocks to the upstream, then calls its `trim(keep)`. Returns the number
-    /// of bytes given back. Waits for the device if no event can be recorded, which ends captures
-    /// there.
+    /// Returns freed blocks that no stream or graph can use to the upstream, then calls its
+    /// `trim(keep)`. Returns the number of bytes given back. If no event can be recorded behind a
+    /// free, the host waits for that device, which may invalidate captures on it.
     std::size_t trim(std::size_t keep = 0) {
         auto const        seen  = this->seen();
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // Not the sum: the upstream may have released the very blocks counted in `here`.
+            // Not the sum: the upstream's `trim` may count the blocks that are counted in `here`
+            // again.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
     }
 
-    /// Call this before the stream `s` is destroyed, and not while it is captured: records an event
-    /// behind its frees that have none.
+    /// Call this before the stream `s` is destroyed, and not during its capture. Records an event
+    /// behind the last frees on `s`, so that their blocks can be returned later.
     void retire(stream s) {
         detail::resource_call<platform> const own;
         books_.retire(s);
@@ -216,7 +218,8 @@ public:
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
-    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
+    /// Undoes `reset_peaks`, which returned `before`: raises each peak to its value in `before` if
+    /// that is higher.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
@@ -240,8 +243,8 @@ private:
         };
     }
 
-    /// Counts the new block at `p` as live in place of the request `held`, notifies observers, and
-    /// returns `p`.
+    /// Counts the block at `p`, which the upstream has allocated for the request `held`, as live.
+    /// Notifies observers of a new chunk, and returns `p`.
     void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
         seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
         return held.keep(p);
@@ -274,8 +277,8 @@ private:
         });
     }
 
-    /// Adds to `numbers` what the upstream left 0: the id of the stream, and this layer's live and
-    /// reserved bytes.
+    /// Sets those fields of `numbers` that are still 0: the id of the request's stream, and the
+    /// live and reserved bytes of this layer.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

@@ -15,8 +15,8 @@ namespace vram {
 ///
 ///     auto mr = cuda_resource{} | with::stream_ordered({.frees_per_event = 16});
 struct stream_ordered_options {
-    /// An event is recorded after this many frees on one stream. With 2 or more, `retire` a raw
-    /// `cudaStream_t` before it is destroyed.
+    /// An event is recorded at the latest after this many frees on one stream. With 2 or more, call
+    /// `retire` before a raw `cudaStream_t` is destroyed: its last frees may have no event.
     std::size_t frees_per_event = 1;
     /// An allocation returns idle freed blocks to the upstream once they have this many bytes
     /// together. 0: always.

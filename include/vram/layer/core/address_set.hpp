@@ -59,8 +59,8 @@ public:
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // Closes the hole: moves an entry into it if a search for the entry would pass the
-            // hole.
+            // Moves an entry into the emptied slot `hole` if a search for the entry would stop
+            // there.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];

@@ -21,8 +21,8 @@ namespace detail {
 /// One thread's count of bytes, or of blocks, since its counts were last added to those of the
 /// layer.
 struct shared_count {
-    std::ptrdiff_t change = 0; ///< allocated minus freed since the last move
-    /// Bytes or blocks allocated since the last move to the counters of the layer, without frees.
+    std::ptrdiff_t change = 0; ///< allocated minus freed, not yet in the layer's counters
+    /// Bytes or blocks allocated, frees not subtracted, not yet in the layer's counters.
     std::uint64_t total = 0;
     std::size_t   room  = 0;
     /// The counted peak may be too low by this number of bytes or blocks. 0 while it is exact.
@@ -40,18 +40,20 @@ struct shared_count {
 };
 
 /// Lets threads count allocations and frees without a common lock, with values and totals that are
-/// always exact. Each thread counts in its own *shard*; above 32 threads, some share one.
+/// always exact. Each thread counts in its own *shard* (counters); above 32 threads, some share
+/// one.
 ///
-/// Each shard has *room*: what its thread may allocate while the counted peak stays exact. If the
-/// room is too small, `add` folds the counts of all shards into the layer's counters.
+/// Each shard has *room*: what its thread may allocate by `try_add` while the sum over all shards
+/// cannot exceed the peak (after `exact_calls`: by more than `slack` for each shard). If the room
+/// is too small, `add` adds the counts of all shards to the counters of the layer.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `refuse`. One thread at a time may call `add`
 ///           or `fold`.
 /// Cost      One lock of the thread's own shard. `add` and `fold` take the locks of all shards.
 class count_shards {
 public:
-    /// Peaks are exact for this many calls of `add`. After them, each thread may allocate `slack`
-    /// more than its room, and peaks may be too low by that.
+    /// Number of calls of `add` (see `calls_`) after which peaks may be too low, by `slack` for
+    /// each thread, so that threads call `add` less often.
     static constexpr unsigned exact_calls = 256;
     /// Returns by how many bytes or blocks one thread may make the counted peak too low: 1/128 of
     /// `peak`, but at least `least`.
@@ -63,7 +65,7 @@ public:
     static constexpr std::size_t least_blocks = 64;
 
     /// Counts an allocation for the calling thread and returns true. Returns false and counts
-    /// nothing if it exceeds the thread's room.
+    /// nothing if it may exceed the peak: the caller then calls `add`.
     [[nodiscard]] bool try_add(std::size_t bytes) noexcept {
         shard&     s    = mine();
         auto const held = s.lock.hold();
@@ -86,8 +88,8 @@ public:
         ++s.refusals;
     }
 
-    /// Adds the counts of all threads to `sums` and sets them to 0. `anew`: peaks are to be exact
-    /// again.
+    /// Adds the counts of all threads to `sums` and sets them to 0. `anew` (a scope begins or
+    /// ends): peaks are exact again for `exact_calls` calls.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         all_held const held{shards_};
@@ -99,8 +101,8 @@ public:
         });
         if (anew) { calls_ = 0; }
     }
-    /// Counts an allocation that exceeds the calling thread's room: adds it and the counts of all
-    /// threads to `sums`, then gives the thread new room.
+    /// Adds an allocation that `try_add` refused, and the counts of all threads, to `sums`. Then
+    /// permits the thread further calls of `try_add`, as far as the peak does.
     template <class Counters>
     void add(Counters& sums, std::size_t bytes) noexcept {
         shard&         s = mine();
@@ -121,7 +123,8 @@ private:
         shared_count  bytes;
         shared_count  blocks;
         std::uint64_t refusals = 0;
-        /// True if a thread of this shard has allocated or freed since a scope last began or ended.
+        /// True if a thread that uses these counters has allocated or freed since the last `push`
+        /// or `pop`; set by the next `gather` or `add`.
         bool counted = false;
     };
 
@@ -135,7 +138,7 @@ private:
             std::size_t n = 0;
             all.for_each(used_, [&](shard& each) { held_[n++].emplace(each.lock); });
         }
-        /// Returns the set of the shards whose locks this object holds.
+        /// Returns the bit set of the shards (counters of a thread) that this object has locked.
         [[nodiscard]] shards::set used() const noexcept { return used_; }
 
     private:
@@ -143,8 +146,8 @@ private:
         std::optional<biased_lock::guard> held_[shards::count];
     };
 
-    /// Returns the counters of the calling thread. A thread's first call locks them before others
-    /// can, to own the bias of their lock.
+    /// Returns the shard (counters) of the calling thread. The first call for a shard locks it
+    /// before other threads do, so that its lock is cheapest for this thread.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
         return shards_.mine([](shard& first) { return first.lock.hold(); });
     }
@@ -169,8 +172,8 @@ private:
         sums.bytes.peak  = larger_of(sums.bytes.peak, sums.bytes.value);
         sums.blocks.peak = larger_of(sums.blocks.peak, sums.blocks.value);
     }
-    /// Returns true if a thread with another shard than `s` has counted since a scope last began or
-    /// ended.
+    /// Returns true if a thread with other counters than `s` has allocated or freed since the last
+    /// `push` or `pop`. Otherwise peaks are exact anyway.
     [[nodiscard]] bool others_counted(shard const& s, all_held const& held) noexcept {
         bool found = false;
         for_each(held, [&](shard const& each) { found = found || (&each != &s && each.counted); });
@@ -179,8 +182,8 @@ private:
     template <class Counter>
     void take(Counter& sum, shard& s, shared_count shard::* which, std::size_t n,
               all_held const& held) noexcept {
-        // Room that no thread has yet. Never negative: only a free adds room, and it lowers the
-        // value.
+        // What may be allocated below the peak and is in no thread's `room` yet. Not negative: a
+        // free that adds to a `room` lowers `sum.value` as much.
         auto spare = static_cast<std::size_t>(sum.peak - sum.value);
         for_each(held, [&](shard& each) { spare += (each.*which).excess - (each.*which).room; });
         std::size_t& room = (s.*which).room;
@@ -192,15 +195,15 @@ private:
             other -= part;
             room += part;
         });
-        // If the thread has less room than `n`, all other rooms are 0 by now. Then `sum.add` counts
-        // a new peak.
+        // If `room` is less than `n`, the loop has emptied all other rooms: the sum exceeds the
+        // peak, and `sum.add` raises it.
         room -= smaller_of(room, n);
         sum.add(n);
     }
 
     shards shards_;
-    /// Calls of `add` since a scope last began or ended, without those made while one thread
-    /// counted alone.
+    /// Number of calls of `add` since the last `push` or `pop` that found that other shards have
+    /// counted. After `exact_calls` of them, peaks may be too low.
     std::uint64_t calls_ = 0;
 };
 

@@ -65,14 +65,14 @@ private:
             to.observe(e);
         }
     }
-    /// Returns true if `among` is the observer `o`, or shares its state, or is a pair that has such
-    /// an observer.
+    /// Returns true if `among`, an observer or a pair of observers, is or contains the object `o`
+    /// or a copy with shared state (`shares_with`).
     template <class Among, class O>
     [[nodiscard]] static bool includes(Among const& among, O const& o) noexcept {
         if constexpr (is_observer_pair<Among>) {
             return includes(among.first_, o) || includes(among.second_, o);
         } else if constexpr (!std::is_same_v<Among, O>) {
-            // The same object may be given by its own type and by a type from which it derives.
+            // References of two types may name one object, if one type derives from the other.
             if constexpr (std::is_convertible_v<O const*, Among const*> ||
                           std::is_convertible_v<Among const*, O const*>) {
                 return std::addressof(among) == std::addressof(o);

@@ -74,8 +74,8 @@ public:
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims each upstream that can be trimmed, so that both together keep about `keep` unused
-    /// bytes. Returns the number of bytes that were freed.
+    /// Trims each upstream that has `trim`, the second to the part of `keep` that the first left
+    /// (all, if the first lacks `trim` or `usage`). Returns the number of bytes freed.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
