@@ -28,8 +28,9 @@ enum class boundary {
 /// `boundary::clip`.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the index of the element that appears at position `at`, also outside of the row of
-/// `extent` elements (at most `PTRDIFF_MAX`), or `nowhere`.
+/// Returns the index of the element that position `at` shows, also beyond the ends of a row of
+/// `extent` elements (at most `PTRDIFF_MAX`), where `how` decides. Returns `nowhere` if there is
+/// none.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
@@ -61,8 +62,9 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Calls `visit(offset, place, count)` for each run of contiguous elements of a row. `offset`
-/// counts from `begin`, `place` from the row's begin.
+/// Calls `visit(offset, place, count)` for each run of consecutive elements of a row among the
+/// `length` positions from `begin` on. `offset` counts from `begin`, `place` from the row's first
+/// element.
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {
@@ -71,8 +73,8 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        // There is no element at this position: skip to the first element of the row, or to the
-        // end.
+        // No element here: skip the positions up to the first element of the row, or behind the row
+        // all that are left.
         if (place == nowhere) {
             count = at < 0 ? detail::smaller_of(length - i,
                                                 std::size_t{0} - static_cast<std::size_t>(at))

@@ -84,8 +84,8 @@ public:
         auto const [source, at] = (*this)[index];
         return sources_[source].batch_bytes(at);
     }
-    /// Returns true if the source of batch `index` calls the batch short. `index` must be less than
-    /// `size()`.
+    /// Returns `is_short` of the source of batch `index`: true if the batch is smaller than a full
+    /// one of that source. `index` must be less than `size()`.
     [[nodiscard]] bool is_short(std::size_t index) const
         requires requires(Source const& s) { s.is_short(index); }
     {

@@ -98,7 +98,7 @@ public:
     }
 
     /// Returns the span of field `Index` of `n` samples in the memory `to`. Throws
-    /// `layout_error{wrong_size}` if `to` is too small for them.
+    /// `layout_error{wrong_size}` if `to` is too small for them or `n` is more than `samples()`.
     template <std::size_t Index>
     [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
@@ -107,14 +107,14 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`. Throws as
-    /// `in<Index>`.
+    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`. Throws
+    /// `layout_error{wrong_size}` if `to` is too small for them or `n` is more than `samples()`.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
     /// Returns the span of field `Index` of `batch`. Throws `layout_error{not_whole}` if the batch
-    /// does not consist of whole samples.
+    /// does not consist of whole samples, at most `samples()`.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};

@@ -134,7 +134,8 @@ public:
     [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
 
 private:
-    /// Owns a file descriptor, or none (-1), and closes it in the destructor. A move leaves none.
+    /// Owns a file descriptor, or none (-1), and closes it in the destructor. An object that was
+    /// moved from owns none.
     struct descriptor_owner {
         int fd = -1;
 
@@ -198,7 +199,8 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // True if the memory address and the file offset have the same remainder modulo `unit`.
+        // True if address and offset reach multiples of `unit` together, which calls that bypass
+        // the page cache require.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }

@@ -43,8 +43,8 @@ public:
     /// Returns offset and size of batch `index` in the file. `index` must be less than `size()`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index` if `to` is large enough. Returns the size of the batch; 0 after the last
-    /// batch or a request of `stop`.
+    /// Reads batch `index` into `to` and returns its size in bytes; if `to` is smaller, only
+    /// returns the size. Returns 0 after the last batch, or if a request of `stop` ended the read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }

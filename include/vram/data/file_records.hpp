@@ -40,7 +40,8 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          // At most all records of the file, so that `batch_ * record_bytes` does not overflow.
+          // Limited to the records of the file (or 1), so that `batch_ * record_bytes` does not
+          // overflow.
           batch_{detail::smaller_of(records, detail::larger_of<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,
@@ -66,8 +67,8 @@ public:
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index` if `to` is large enough. Returns the size of the batch; 0 after the last
-    /// batch or a request of `stop`.
+    /// Reads batch `index` into `to` and returns its size in bytes; if `to` is smaller, only
+    /// returns the size. Returns 0 after the last batch, or if a request of `stop` ended the read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;
@@ -88,7 +89,7 @@ private:
 
     std::size_t       record_bytes_;
     std::size_t       count_;
-    std::size_t       batch_; ///< number of records of a full batch
+    std::size_t       batch_; ///< largest number of records that a batch can have, at least 1
     file_chunks<File> chunks_;
     std::size_t       size_;
 };

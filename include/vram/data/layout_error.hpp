@@ -25,14 +25,14 @@ public:
         too_large,
         empty,   ///< a piece, a tile, a record or a batch of 0 bytes
         overlap, ///< the overlap `value` is not less than the piece of `limit` bytes
-        /// Memory of `value` bytes for a layout of `limit` bytes, or `value` samples for a layout
-        /// of at most `limit` samples.
+        /// Memory has `value` bytes, but the layout needs `limit`; or there are `value` samples,
+        /// but at most `limit` are possible.
         wrong_size,
         /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch
         /// of `limit` bytes.
         not_whole,
-        /// The device can only repeat one byte to fill memory, but the bytes of the element of
-        /// `value` bytes differ.
+        /// Device memory is filled by repeating one byte, but the `value` bytes of the element
+        /// outside of the volume differ.
         no_pattern,
     };
 
@@ -47,7 +47,8 @@ public:
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the number, from 0, of the dimension or field with the problem, if any.
+    /// Returns the number, from 0, of the dimension or field with the problem; 0 also if the
+    /// problem concerns none.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }

@@ -82,8 +82,9 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// Returns the bytes after the first `header` as elements, const for an opened file. Throws
-    /// `file_error` if they are not whole elements.
+    /// Returns the bytes after the first `header` as elements, which must be const unless the
+    /// option `create` was set. Throws `file_error` if the file is shorter than `header` or ends
+    /// within an element.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {

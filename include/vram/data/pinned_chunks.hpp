@@ -43,8 +43,8 @@ public:
         return chunks_[index];
     }
 
-    /// Enqueues the copy of batch `index` if `device` is large enough. Returns the bytes of the
-    /// batch, or 0 after the last batch.
+    /// Enqueues the copy of batch `index` to `device` and returns its size in bytes; if `device` is
+    /// smaller, only returns the size. Returns 0 after the last batch.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

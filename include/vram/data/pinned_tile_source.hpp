@@ -29,8 +29,8 @@ namespace vram {
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    /// Creates a source of the tiles `cut` of `volume`, which must outlive the source. `outside` is
-    /// the value that `boundary::constant` uses.
+    /// Creates a source of the tiles `cut` of `volume`. The memory of `volume` must outlive the
+    /// source; `cut` is copied. `outside` is the value that `boundary::constant` uses.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -50,13 +50,13 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
-    /// Returns true if the end of the volume cuts tile `index`. A loader with `last_batch::drop`
-    /// leaves out these tiles.
+    /// Returns true if tile `index`, without its halo, has fewer elements than tile 0. A loader
+    /// with `last_batch::drop` leaves out these tiles.
     [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
-    /// Enqueues the copies of tile and halo if `device` is large enough. Returns the bytes of both,
-    /// or 0 after the last tile.
+    /// Enqueues the copies of tile `index` and its halo to `device`, and returns their size in
+    /// bytes; if `device` is smaller, only returns the size. Returns 0 after the last tile.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

@@ -32,8 +32,8 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    /// Creates a sink for the tiles `cut` of `volume`, which must outlive the sink. `part` states
-    /// if results contain the halo.
+    /// Creates a sink for the tiles `cut` of `volume`. The memory of `volume` must outlive the
+    /// sink; `cut` is copied. `part` states if results contain the halo.
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
@@ -47,13 +47,13 @@ public:
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
     /// Copies tile `index` from host memory into the volume. Throws `layout_error{wrong_size}` if
-    /// `from` does not have the size of the tile.
+    /// `from` does not have as many elements as the tile (with its halo for `tile_part::whole`).
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);
     }
     /// Enqueues the copies of tile `index` into the volume. Throws `layout_error{wrong_size}` if
-    /// `device` does not have the size of the tile.
+    /// `device` does not have as many elements as the tile (with its halo for `tile_part::whole`).
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

@@ -34,8 +34,8 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
-    /// Creates a source of the tiles `cut` of `volume`, which must outlive the source. `outside` is
-    /// the value that `boundary::constant` uses.
+    /// Creates a source of the tiles `cut` of `volume`. The memory of `volume` must outlive the
+    /// source; `cut` is copied. `outside` is the value that `boundary::constant` uses.
     tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
@@ -56,8 +56,8 @@ public:
     /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
     /// `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
-    /// Returns true if the end of the volume cuts tile `index`. A loader with `last_batch::drop`
-    /// leaves out these tiles.
+    /// Returns true if tile `index`, without its halo, has fewer elements than tile 0. A loader
+    /// with `last_batch::drop` leaves out these tiles.
     [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
     /// Returns the object that lists the copies between the volume and each tile with its halo.
@@ -66,8 +66,8 @@ public:
     /// Returns the value of elements beyond the border with `boundary::constant`.
     [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
-    /// Copies tile `index` and its halo if `to` is large enough. Returns the bytes of both, or 0
-    /// after the last tile.
+    /// Copies tile `index` and its halo to `to`, and returns their size in bytes; if `to` is
+    /// smaller, only returns the size. Returns 0 after the last tile.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -118,8 +118,8 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        // `index` is a number with one digit for each dimension. The dimension that varies fastest
-        // has the lowest digit, and comes first here.
+        // Splits `index` into the number of the tile in each dimension, beginning with the
+        // dimension that varies fastest in the order of the tiles.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];
@@ -132,8 +132,8 @@ public:
         return box;
     }
 
-    /// Returns true if the end of the volume cuts tile `index`, not counting its halo. The only
-    /// tile of a dimension is not cut.
+    /// Returns true if tile `index`, without its halo, has fewer elements than tile 0, because the
+    /// volume ends there.
     [[nodiscard]] bool is_short(std::size_t index) const {
         box_type const box = (*this)[index];
         for (std::size_t d = 0; d < Rank; ++d) {
@@ -149,7 +149,8 @@ public:
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        // The dimensions in order, from the one that varies slowest.
+        // From the dimension that varies slowest in the order of the tiles to the one that varies
+        // fastest.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");

@@ -23,8 +23,8 @@ namespace vram {
 ///
 /// The copies have no order among themselves: no copy may write memory that another one accesses.
 ///
-/// Failure   `run` throws errors of the platform, and the number of enqueued copies is then
-///           unknown.
+/// Failure   `run` throws errors of the platform. The list then keeps its copies, of which an
+///           unknown number was enqueued.
 /// Threads   One thread at a time.
 /// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
 ///           they are complete.
@@ -108,8 +108,8 @@ private:
         to_.reserve(room);
     }
 
-    /// `std::vector<Element>` as a type that depends on `Platform`, so that nvcc compiles the
-    /// vector's functions only where they are used.
+    /// Names `std::vector<Element>` by a type that depends on `Platform`: nvcc then does not
+    /// compile the vector's functions in files that do not use them.
     template <class Element>
     struct list {
         using type = std::vector<Element>;

@@ -22,7 +22,8 @@ struct box_side {
 /// The dimensions of a box, after those that are contiguous in both arrays are merged.
 template <std::size_t Rank>
 struct box_plan {
-    // One dimension of the box: number of elements, and bytes between two of them in each array.
+    // One dimension of the box: its number of elements, and the bytes between consecutive ones in
+    // the target (`to`) and in the source (`from`).
     struct step {
         std::size_t count = 1;
         std::size_t to    = 0;
@@ -51,8 +52,8 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy of the part of the box at `to` and `from` that
-    /// extends over the first `left` of `steps`.
+    /// Calls `visit(pitched_copy)` for each copy of the part of the box that spans the dimensions
+    /// `steps[0]` to `steps[left - 1]`, from address `from` to `to`.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -80,8 +81,8 @@ struct box_plan {
     std::size_t from_begin = 0; ///< offset in bytes of the box in the source array
     /// Number of bytes of a row of the box that are contiguous in both arrays.
     std::size_t width;
-    /// The dimensions that are not part of `width`, innermost first, in the first `rank` entries.
-    /// The other entries have no effect.
+    /// Dimensions with several elements that are not part of `width` (the contiguous bytes of a
+    /// row), innermost first. Entries from `rank` on have no effect.
     step        steps[Rank + 1];
     std::size_t rank  = 0; ///< number of dimensions in `steps`
     bool        empty = false;

@@ -46,7 +46,7 @@ public:
     }
 
     /// Calls `visit(pitched_copy)` for each copy that collects tile `index` and its halo at `to`.
-    /// With `boundary::constant`, writes no elements beyond the border.
+    /// With `boundary::constant`, the caller writes the elements beyond the border.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
@@ -69,8 +69,8 @@ public:
     }
 
 private:
-    /// Finds the copies of one tile. `walk` divides each dimension of tile and halo into runs; each
-    /// combination of runs is a box.
+    /// Finds the copies of one tile. `walk` divides each dimension of tile and halo into runs of
+    /// consecutive elements of the volume; each combination of runs is a box to copy.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

@@ -27,16 +27,16 @@ template <class F>
 concept writable_at =
     requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
 
-/// A file that can be read into device memory without a copy in host memory if `reaches_device()`
-/// returns true.
+/// A file with `read_device(to, bytes, offset)`, which reads into device memory without a copy in
+/// host memory. Call only if `reaches_device()` returns true.
 template <class F>
 concept fills_device = requires(F const& f, void* to, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.read_device(to, n, n);
 };
 
-/// A file that can be written from device memory without a copy in host memory if
-/// `reaches_device()` returns true.
+/// A file with `write_device(from, bytes, offset)`, which writes from device memory without a copy
+/// in host memory. Call only if `reaches_device()` returns true.
 template <class F>
 concept empties_device = requires(F& f, void const* from, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;

@@ -13,14 +13,14 @@
 namespace vram {
 namespace detail {
 
-/// The pieces of a transfer of `bytes` bytes, in order. They grow by an eighth from `first` to
-/// `largest`, and shrink in the same way at the end.
+/// Sizes and offsets of the pieces of a transfer of `bytes` bytes, in order. The pieces grow by an
+/// eighth from `first` to at most `largest`, and shrink in the same way at the end.
 ///
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
 ///
-/// The link is busy as soon as the small first piece is filled, and little work remains after the
-/// last.
+/// Host and device work on different pieces at the same time. Small pieces at both ends shorten the
+/// time in which one of them waits for the other.
 class piece_plan {
 public:
     /// Each piece (part of a transfer) begins at a multiple of this many bytes, relative to the
@@ -53,12 +53,12 @@ public:
         all_    = all;
     }
 
-    /// Returns the size of the largest piece that suits a transfer of `bytes` bytes: `largest`, or
-    /// a half, a quarter, ... of that.
+    /// Returns the size of the largest piece of a transfer of `bytes` bytes: `largest`, halved
+    /// while it exceeds both 8 KiB and about sqrt(32 KiB * `bytes`).
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
-        // With sqrt(32 KiB * `bytes`), the costs of many copies (2 us each) and of an idle link at
-        // the beginning are equal.
+        // Two costs are equal for pieces of sqrt(`even` * `bytes`) bytes: 2 us for each copy, and
+        // the idle time of the link to the device until a piece is filled.
         constexpr std::size_t even = std::size_t{32} << 10;
         while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
         return largest;
@@ -91,8 +91,8 @@ private:
     std::size_t ramp_ = 0;
     /// Bytes of each of the equal pieces between those that grow and those that shrink.
     std::size_t middle_ = unit;
-    /// For `k` up to `ramp_`, `ends_[k]` is the number of bytes of the first `k` pieces, and of the
-    /// last `k`.
+    /// For `k` up to `ramp_`, `ends_[k]` is the number of bytes of the first `k` pieces together,
+    /// and also of the last `k`, rounded up to `unit`.
     std::array<std::size_t, steps + 1> ends_{};
 };
 

@@ -26,11 +26,11 @@
 namespace vram {
 namespace detail {
 
-/// Chunks of pinned memory for each thread of a team, and a stream that copies between the chunks
-/// and the device.
+/// Pinned memory of a `staging`: chunks for each of its copying threads, and a stream that copies
+/// between the chunks and the device.
 ///
-/// Failure   The constructor leaks nothing. The destructor reports a leak if a copy may still use
-///           the memory.
+/// Failure   The constructor leaks nothing if it throws. The destructor reports a leak if a copy
+///           may still use the memory.
 /// Threads   A lane (the chunks of one thread) belongs to that thread; all share the stream.
 /// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
@@ -49,8 +49,8 @@ public:
         /// Index of the piece of the transfer that this chunk contains.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        /// True if the event `copied` was recorded behind the copy in progress, so that a wait for
-        /// the event suffices.
+        /// True if the event `copied` was recorded behind the copy in progress. Otherwise only a
+        /// wait for the stream or the device shows that the copy is complete.
         bool recorded = false;
     };
 
@@ -82,8 +82,8 @@ public:
     [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns true if the threads of the ring can run: not in a forked child process, or when a
-    /// process with a simulated device is ending.
+    /// Returns true if the threads of the ring can run. False in a forked child process, and while
+    /// a process with simulated threads is ending.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
@@ -109,8 +109,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // Relaxed order suffices: the team's threads have ended, and all calls of the ring have
-            // returned.
+            // Relaxed order suffices, because no other thread uses the ring any more.
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

@@ -30,8 +30,8 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces of the transfer on the calling thread until none is left or one has failed.
-    /// Then waits for this thread's copies.
+    /// Moves pieces of the transfer on the calling thread, until none is left or a piece of any
+    /// thread has failed. Then waits for this thread's copies.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -45,8 +45,8 @@ public:
     [[nodiscard]] bool                      failed() const noexcept { return progress_.failed(); }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return progress_.cause(); }
 
-    /// Returns the number of bytes from the beginning that were moved without a gap. Call when all
-    /// threads have returned from `run`.
+    /// Returns the number of bytes at the beginning of the transfer that were all moved, up to the
+    /// first missing piece. Call when all threads have returned from `run`.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = progress_.whole();
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -56,7 +56,7 @@ private:
     static constexpr std::size_t none = transfer_progress::none;
 
     /// Uploads pieces through the pinned chunks `lane` of the calling thread, until none is left or
-    /// one has failed.
+    /// a piece of any thread has failed.
     void upload(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
@@ -71,8 +71,8 @@ private:
         }
     }
 
-    /// Downloads pieces through the pinned chunks `lane` of the calling thread, with a copy in
-    /// progress in each chunk.
+    /// Downloads pieces through the pinned chunks `lane` of the calling thread. While pieces are
+    /// left, the other chunks receive copies while the host empties one.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -94,7 +94,8 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // After a failure of the device, the content of the chunk is unknown.
+        // After a failure of the device, the content of the chunk is unknown: `undo` excludes the
+        // piece from the result of `whole()`.
         if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
@@ -115,8 +116,8 @@ private:
         }
     }
 
-    /// Waits for the copy of the chunk `c`, if any. Returns false if the copy failed, or is not
-    /// known to be complete.
+    /// Waits for the copy of the chunk `c`, if one is in progress. Returns false if the wait
+    /// failed, or no event was recorded behind the copy.
     bool await_copy(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {
@@ -126,14 +127,14 @@ private:
             return false;
         }
         c.in_flight = c.recorded = false;
-        // If another thread found during this wait that the device has failed, this copy may have
-        // failed too.
+        // If another thread found that the device has failed, this copy may have failed too: `undo`
+        // excludes the piece from the result of `whole()`.
         if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }
 
-    /// Waits until the chunk `c` can be used again. If all waits fail, the ring's pinned memory is
-    /// never freed.
+    /// Waits for the copy of the chunk `c`: for its event, or else the stream, or else the device.
+    /// If all these waits fail, the ring's pinned memory is never freed.
     void await_copy_for_sure(chunk& c) noexcept {
         if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {

@@ -29,8 +29,8 @@ namespace detail {
 /// chunks, or directly between storage and device.
 ///
 /// Failure   Copies throw `staging_error`.
-/// Threads   Any thread may call. Calls run one at a time, except those with the path
-///           `direct_small`.
+/// Threads   Any thread may call. Calls run one at a time, except small ones by one copy (the path
+///           `direct_small`).
 /// Streams   Copies are ordered behind the earlier work of the caller's stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
@@ -53,15 +53,15 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes of a file are copied without GPUDirect Storage: by one thread, by
-    /// all threads, or `nothing` for 0 bytes.
+    /// Returns how `bytes` bytes are copied through pinned chunks: up to `alone_bytes` of the
+    /// options by `one_thread`, more by all threads (`ring`), and 0 bytes by `nothing`.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns how `bytes` bytes of the file `of` are copied: by GPUDirect Storage if possible and
-    /// more than `alone_bytes`.
+    /// Returns how `bytes` bytes of the file `of` are copied: by GPUDirect Storage if `of` supports
+    /// it and they exceed `alone_bytes` of the options, otherwise by `path_for(bytes)`.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -75,8 +75,7 @@ public:
     [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
     /// Returns the number of threads that copy, including the caller's.
     [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
-    /// Returns the number of bytes of the ring's pinned chunks, which stay pinned as long as this
-    /// object exists.
+    /// Returns the number of bytes of pinned memory that this object owns until it is destroyed.
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
 
 protected:
@@ -112,8 +111,9 @@ protected:
         }
     }
 
-    /// Calls `body(way)`, which sets `way` and copies `bytes` bytes, and returns its result. Throws
-    /// every exception as a `staging_error`.
+    /// Returns the result of `body(way)`, which sets the path `way` and copies `bytes` bytes.
+    /// Throws exceptions of other types as `staging_error` with this path; `at` is the caller's
+    /// line.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
@@ -127,8 +127,8 @@ protected:
         });
     }
 
-    /// Copies the bytes by one copy on the stream `s`. When the function returns, the host memory
-    /// is no longer used.
+    /// Copies by one `Platform::copy`, and waits until it is complete unless `way` is
+    /// `direct_small`. On return, the host memory is no longer used.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
@@ -148,8 +148,8 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies `bytes` bytes between the device memory and `end` (host memory or a file) through
-    /// pinned chunks. Returns when all are copied.
+    /// Copies `bytes` bytes through pinned chunks: to the device if `end` has `fill`, otherwise
+    /// from it. `way` selects one thread or all. Returns when all bytes are copied.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -183,7 +183,7 @@ protected:
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
-        // Storage does not take part in stream order.
+        // `move` does not run in stream order, so the earlier work of `s` must be complete first.
         Platform::synchronize(s);
         std::size_t const pieces = bytes / storage_piece + (bytes % storage_piece != 0 ? 1 : 0);
         transfer_progress all{pieces};
@@ -269,7 +269,8 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event on the caller's stream, recorded behind earlier work or a single copy.
+    /// Event on the caller's stream: the ring's stream waits for earlier work by this event, and
+    /// `copied` for its copy.
     typename Platform::event                           before_;
     bool                                               page_tables_;
     std::unique_ptr<pinning, delete_in_owning_process> ring_;
