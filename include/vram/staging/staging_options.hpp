@@ -23,8 +23,8 @@ struct staging_options {
     /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
     /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of a transfer's first piece, or a 2048th of all bytes if that is more, at most those
-    /// of the largest piece. The next pieces grow, and the last shrink.
+    /// Number of bytes of a transfer's first piece: at least a 2048th of the transfer, at most its
+    /// largest piece. The next pieces grow, and the last shrink.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Largest number of bytes of pageable memory that one copy of the platform moves. More bytes
     /// go through pinned chunks.

@@ -19,8 +19,8 @@ struct staging_result {
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
     transfer_path path = transfer_path::nothing;
-    /// Number of copies that were enqueued; a batch counts as one. With the path `gds`, the number
-    /// of reads or writes.
+    /// Number of copies that were enqueued; those passed to the driver in one call (`batched`)
+    /// count as one. With the path `gds`, the number of reads or writes.
     std::size_t pieces  = 0;
     unsigned    threads = 0; ///< number of host threads that copied, including the caller's
 

@@ -84,12 +84,13 @@ private:
         return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
     }
 
-    /// Polls for the end of the helpers' work for about the time `watched`, which costs less than
-    /// sleeping and waking.
+    /// Polls until the helpers have finished, for at most about 50 us (`watched`): for short jobs
+    /// this costs less than sleeping and waking. Does nothing in simulated time.
     void watch() const noexcept {
-        // Not on the simulated platform, where only waits at the gate advance the simulated time.
+        // Polls only where time is real: simulated time advances in waits at the platform's gate
+        // (its lock and condition), not in polls.
         if constexpr (std::is_same_v<gate, detail::gate>) {
-            constexpr int looks = 200; // largest number of polls; so many take about 50 us
+            constexpr int looks = 200; // largest number of polls of `busy_`, about 50 us in all
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }

@@ -22,8 +22,8 @@ class transfer_progress {
 public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// The parts of a transfer that can fail. After a failure of the device, every piece in
-    /// progress has unknown content.
+    /// The side of a transfer that failed. A failure of the host affects one piece; after one of
+    /// the device, all pieces in progress may be wrong.
     enum part : int { no_failure, the_host, the_device };
 
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
@@ -40,8 +40,8 @@ public:
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
-    /// Records in a `catch` block that piece number `piece` failed, and the exception if no piece
-    /// has failed before.
+    /// Records in a `catch` block that piece number `piece` failed, and on which side (`by`). Of
+    /// several failures, only the first one's exception is stored.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -56,8 +56,8 @@ public:
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
     /// Returns the exception of the first failure, or null if there was none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of pieces from the beginning that were moved without a gap. Call when all
-    /// pieces taken have ended.
+    /// Returns the number of pieces before the first one that was not moved; all, if none is
+    /// missing. Valid only when all pieces taken have ended.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }
@@ -65,7 +65,7 @@ public:
 private:
     std::size_t              pieces_;
     std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> undone_{none}; ///< number of the first piece that was not copied
+    std::atomic<std::size_t> undone_{none}; ///< smallest number given to `undo`, or `none`
     std::atomic<int>         failed_{no_failure};
     /// Exception of the first failure, or null. Written by one thread, and read when all have
     /// ended.

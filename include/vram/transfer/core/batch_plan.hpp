@@ -41,7 +41,8 @@ public:
         full_ = given == 0 || given > options.batch_bytes ? options.batch_bytes : given;
     }
 
-    /// The number of batches that a pass requests from the source, or `unknown`, and their order.
+    /// The batches that a pass requests from the source: their number, or `unknown`, and the order
+    /// of their indices.
     struct pass {
         std::size_t batches = unknown;
         index_order order;
@@ -70,7 +71,8 @@ public:
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
         }
         next.order.part(o.shard, o.shards);
-        // The `shards` loaders divide `n` batches: the first `rest` of them get one batch more.
+        // The loaders divide `n` batches: the first `rest` of them get one more. With `drop`, all
+        // get equally many, and the remainder is not requested.
         std::size_t const rest = drop ? 0 : n % o.shards;
         next.batches           = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = next.batches; }
@@ -79,18 +81,19 @@ public:
     /// Returns the number of batches of this pass, if it is known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// The treatment of a batch: delivered to the loop, left out because it is short, or absent,
-    /// which ends the loop.
+    /// What becomes of a batch: it is delivered to the loop, or left out because it is short, or
+    /// the loop ends before it.
     enum class verdict { batch, left_out, end };
 
-    /// Returns what becomes of a batch of `bytes` bytes (0: no batch). Throws `loader_error` if the
-    /// batch is absent or short against the plan, unless the loader is `stopping`.
+    /// Returns whether a batch of `bytes` bytes (0: none) is delivered, is left out, or ends the
+    /// loop. Throws `loader_error` if `begin` planned more, unless `stopping`.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
             throw ends_early();
         }
-        // `begin` asked the source by `is_short(index)`: no batch to leave out was requested.
+        // With `drop`, `begin` has excluded the batches that the source calls short (`is_short`).
+        // The others are complete, however few bytes they have.
         if constexpr (source_type::decides) { return verdict::batch; }
         if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
         if (total_ == unknown || !exact()) { return verdict::left_out; }
@@ -109,20 +112,20 @@ public:
             return true;
         }
     }
-    /// Returns the bytes that a batch of `bytes` bytes has after padding: `bytes`, if the loader
-    /// does not pad.
+    /// Returns the size of a batch of which the source wrote `bytes` bytes: with `last_batch::pad`,
+    /// `loader_options::batch_bytes`, otherwise `bytes`.
     [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
         return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
     }
 
 private:
-    /// Returns true if `last_batch::drop` chooses the batches to leave out before the pass begins
-    /// (for a source with `size()`).
+    /// For a source with `size()`: returns true if `begin` already excludes the batches that
+    /// `last_batch::drop` leaves out. If false, `judge` finds them once filled.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// For `last_batch::drop`: returns the number `n` of batches to request. Stores their indices
-    /// in `order` if these are not 0 to `n - 1`.
+    /// For `last_batch::drop`: returns the number `n` of batches that the `shards` loaders share.
+    /// Their indices are stored in `order` unless they are 0 to `n - 1`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -135,7 +138,8 @@ private:
             if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }
             return n;
         } else {
-            // All `shards` loaders must leave out the same batch: the source's last one, if short.
+            // Each of several loaders (`shards`) must find the same number of batches, so each
+            // excludes the source's last batch if it is short.
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
@@ -157,11 +161,11 @@ private:
     source_type const&    source_;
     loader_options const& options_;
     std::size_t           full_ = 0; ///< bytes of a full batch; a batch with fewer is short
-    /// The source's `size()` at the beginning of this pass; `unknown` if the source has no such
-    /// function.
+    /// The source's `size()` at the beginning of this pass; `unknown` if the source is a range or
+    /// has no such function.
     std::size_t total_ = unknown;
-    /// The source's `size()` when `last_is_short` tested the last batch; `unknown` before.
-    /// `last_short_` is valid as long as `size()` is equal.
+    /// Value of `size()` for which `last_is_short` produced the last batch and set `last_short_`;
+    /// `unknown` before. With another `size()`, the test is repeated.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -84,8 +84,8 @@ template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
-/// A source with `size()`, the number of its batches, so that the loader can shuffle them. No range
-/// is one, because its empty elements are no batches.
+/// A source with `size()`, the number of its batches, so that the loader can shuffle them. A
+/// range (`copied_source`) is excluded, because its size also counts empty elements.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
@@ -110,8 +110,8 @@ concept deciding_source = measured_source<S> && requires(S const& s, std::size_t
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// A source that can be read again from the beginning: all but single-pass ranges. One with a
-/// position needs a member `restart()`, which is not checked here.
+/// A source that can be read again from the beginning: any but a single-pass range. If it keeps a
+/// position, it needs a member `restart()`, which is not checked here.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
@@ -127,7 +127,8 @@ class batch_source {
 public:
     /// True if several threads may call `fill` at the same time, each for another batch.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
-    /// True if batches go through pinned memory; otherwise the source enqueues its own copies.
+    /// True if the batches are copied through pinned memory. False if the source itself enqueues
+    /// the work that writes them into device memory.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
     static constexpr bool indexed = concurrent || !fills;
@@ -170,7 +171,7 @@ public:
         return bytes;
     }
 
-    /// Returns the number of batches, or `unknown` if the source has no `size()`.
+    /// Returns the number of batches, or `unknown` if the source is a range or has no `size()`.
     [[nodiscard]] std::size_t size() const {
         if constexpr (counted_source<itself>) {
             return source().size();
@@ -199,8 +200,8 @@ public:
         return source().batch_bytes(index);
     }
 
-    /// Returns true if batch `index` is short: by the source's `is_short(index)`, or because the
-    /// bytes are fewer than `full`.
+    /// Returns true if the source's `is_short(index)` says that batch `index` is short. Without
+    /// that function: if the batch has fewer than `full` bytes.
     [[nodiscard]] bool is_short(std::size_t index, [[maybe_unused]] std::size_t full) const
         requires measured
     {
@@ -239,8 +240,8 @@ private:
         }
     }
 
-    /// Copies the next nonempty element of the range, and returns its bytes. An element larger than
-    /// `to` is not copied.
+    /// Copies the next nonempty element of the range and returns its bytes, or 0 at the end. If
+    /// they exceed `to`, nothing is copied.
     std::size_t copy_next(std::span<std::byte> to)
         requires copied_source<itself>
     {

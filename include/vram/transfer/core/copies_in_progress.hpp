@@ -37,8 +37,8 @@ public:
     /// Records that the copy of the block `p` is enqueued. Does nothing if the end of the copy is
     /// recorded already.
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
-    /// Records that the copy of the block `p` is complete, or could not be enqueued: `p` is then
-    /// empty.
+    /// Marks the pinned block `p` as empty: its copy is complete, was not enqueued, or may still
+    /// run (`p.in_flight`: the next user of the block waits).
     void end(Pinned& p) noexcept {
         --count_;
         p.now      = Pinned::state::empty;
@@ -71,8 +71,8 @@ public:
         }
     }
 
-    /// Returns the number of copies between `begin` and `end`. A copy that could not be enqueued
-    /// counts until `end_all` ends it.
+    /// Returns the number of copies that have begun (`begin`) and not ended (`end`). A copy that
+    /// could not be enqueued counts until `end_all` ends it.
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
     /// Returns the block of the oldest enqueued copy with a completion flag, or null.
@@ -85,8 +85,8 @@ public:
         return first;
     }
 
-    /// A copy that is enqueued and not ended: the number of the copy in its block (0: none), and an
-    /// event behind the copy.
+    /// An enqueued copy whose end is not recorded: its number (`copy_number` of the block) and an
+    /// event behind it. Without such a copy, `which` is 0.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;
@@ -98,8 +98,8 @@ public:
 private:
     std::vector<Pinned>& blocks_;
     std::size_t          count_ = 0;
-    /// Number of copies begun so far, of all blocks. Its values number the copies
-    /// (`pinned_slot::sequence`).
+    /// Number of copies begun so far, of all blocks. Each new copy gets the increased value as its
+    /// `pinned_slot::sequence`.
     std::uint64_t sequence_ = 0;
 };
 

@@ -30,11 +30,11 @@ namespace detail {
 /// owner's lock held.
 template <class Platform>
 struct copy_owner {
-    /// Called when the copy of `p` is complete. If `p.in_flight` is true, it may still run: the
-    /// next user of `p` must wait for `p.copied`.
+    /// Called when the block `p` may go to its next user: its copy is complete or, if
+    /// `p.in_flight`, may still run, and that user must wait for `p.copied`.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
-    /// Called if the end of the enqueued copies cannot be awaited, because of the error `why`. The
-    /// owner passes `why` to the program.
+    /// Called if the ends of the enqueued copies cannot be observed, because of `why`: a device
+    /// error, or the end of the process. The owner passes `why` to the program.
     virtual void device_failed(std::exception_ptr why) noexcept = 0;
 
 protected:
@@ -62,8 +62,9 @@ public:
         bool call_back = true;
     };
 
-    /// Creates a channel for pinned blocks and device blocks of `where`, with a new copy stream
-    /// unless `given`. The references must outlive the channel.
+    /// Creates a channel that copies between `blocks` and device blocks of `where`, on `given` or a
+    /// new stream. Tells `owner` the ends of copies, and wakes `threads`. The references must
+    /// outlive the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -115,8 +116,8 @@ public:
     // null. `staged_wait` calls both with the lock held.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Records the end of the copy of `p` and tells the owner. The copy must be complete or
-    /// `p.in_flight` true. The caller holds the lock.
+    /// Records the end of the copy of `p` and tells the owner. The copy must be complete, or
+    /// `p.in_flight` true, so that the next user waits. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
@@ -169,8 +170,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // Reports about the copy name the line that created the loader or unloader, not the line at
-        // which a thread happens to enqueue it (hidden by `user_code`).
+        // In reports about this copy, the line that created the loader or unloader is shown.
+        // `user_code` hides the line at which a thread happens to enqueue the copy.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -186,8 +187,8 @@ private:
             p.flagged = false;
             if (p.timed) { Platform::record(p.copied, on); }
             if (how_.call_back) { lane_.set_flag(p); }
-            // Without a completion flag, the event `p.copied` shows the end of the copy. If
-            // `p.timed`, it was recorded above.
+            // The event `p.copied` is needed if no completion flag shows the end of the copy. If
+            // copies are timed, it has been recorded above already.
             if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
             Platform::record(s.copied, on);
             p.over        = p.flagged ? &s.copied : &p.copied;
@@ -202,8 +203,8 @@ private:
             return problem;
         }
     }
-    /// Enqueues the callback that reports the end of the copy, unless a flag does. Without both,
-    /// the next user of `p` waits (`in_flight`).
+    /// Lets a callback report the end of the copy of `p`, unless a completion flag does. If neither
+    /// can, the next user of `p` waits (`in_flight`).
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `index_order` is a permutation of indices drawn from a seed.
+/// `index_order` is an order of indices: unchanged, listed, or shuffled by a seed.
 
 #include <vram/base/requirements.hpp>
 
@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A permutation of 0 to n - 1. A seed gives the same permutation on every machine and with every
-/// standard library.
+/// An order of indices: unchanged, shuffled by a seed, or given as a list. A seed gives the same
+/// order on every machine and with every standard library.
 ///
 /// Threads   Any number of threads may read.
 class index_order {

@@ -81,13 +81,13 @@ public:
     /// stop token to return early.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // The producers are stopped first. Otherwise they would ask a source that returns early for
-        // one more batch.
+        // The producers stop before the source is told to return early. Otherwise they would
+        // request one more batch from it.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Ends the pass over the source. If the wait for callbacks and flags fails, keeps this object
-    /// until the process ends: they may still access it.
+    /// Ends the pass over the source. If the wait for callbacks and completion flags fails, keeps
+    /// this object until the process ends, because a late callback may access it.
     void shut_down() noexcept {
         if (!end_pass()) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -170,8 +170,8 @@ private:
     /// Stops and joins the producers, then waits for all callbacks and completion flags of copies.
     /// Returns false if the last wait failed.
     bool end_pass() noexcept {
-        // Nothing can be stopped in a forked child process: it does not have the producers'
-        // threads.
+        // Succeeds in a forked child process: the producers' threads do not exist there, so nothing
+        // is to be stopped.
         if (!this->in_owning_process()) { return true; }
         request_stop();
         if (std::exchange(down_, true)) { return copies_over_; }
@@ -198,8 +198,8 @@ private:
         ++epoch_;
     }
 
-    /// Returns a block for `produce_only`: a pinned block or, if the source enqueues its own
-    /// copies, a device block that the loop does not use.
+    /// Returns a block for `produce_only`, which learns a batch's size: a pinned block or, if the
+    /// source enqueues copies, a device block that the loop does not hold.
     [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -225,8 +225,8 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // Repeated because a batch may be left out. Once a batch is filled or ready, `pinned_now`
-        // and `slot_now` return null.
+        // If a batch is left out, the next is filled. `pinned_now` and `slot_now` return null once
+        // a batch is filled or ready, or no more can be filled.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -234,8 +234,8 @@ private:
         }
     }
 
-    // Steps of producing a batch, each for two kinds of block: a pinned block, which is copied
-    // later, or a device block, into which the source enqueues copies.
+    // Steps of producing a batch, for a pinned block, or for a device block into which the source
+    // enqueues copies. `prepare` makes writes wait for the block's last use.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -265,8 +265,8 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// For a batch that is not delivered: waits for the copies that the source may have enqueued
-    /// into a device block.
+    /// Waits for copies that the source may have enqueued for a batch that failed or is not wanted.
+    /// A pinned block has none.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
@@ -275,8 +275,8 @@ private:
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception of the source, or null. It is moved to the place from which the loop throws
-        // it, so this thread keeps no reference.
+        // The exception of the source or the platform, or null. It is moved to `ended`, so that
+        // this thread holds no reference when the loop's thread throws it.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -319,8 +319,8 @@ private:
         return bytes;
     }
 
-    /// Returns the bytes of batch `index`, produced by `call`. Throws the source's exception with
-    /// `index` and `asked`, or `loader_error` for an invalid count.
+    /// Requests batch `index` (source index `asked`) by `call` and returns its bytes. If the source
+    /// throws or its result is invalid, throws an error that names the batch.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {
@@ -335,15 +335,16 @@ private:
     source_type        source_;
     batch_plan<Source> plan_;
     device             where_;
-    /// Keeps the handle of the loop's stream valid for the release of the last batch, if vram
-    /// created the stream.
+    /// Keeps the handle of the loop's stream valid, even if the program destroys the stream before
+    /// the last batch is released. Empty if vram did not create the stream.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_;      ///< requests the source to return early
+    std::optional<std::stop_source> stop_;      ///< its token tells the source to return early
     std::uint64_t                   epoch_ = 0; ///< number of passes over the source begun so far
     bool                            inline_;
     bool                            down_ = true;
-    /// False if a wait for the callbacks and completion flags of the last pass failed.
+    /// False if the wait for callbacks and completion flags failed when a pass ended. `restart`
+    /// then waits again, and `shut_down` keeps this object alive.
     bool copies_over_ = true;
     /// The line of the program that made the loader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;

@@ -62,8 +62,8 @@ struct pinned_slot {
     /// event of the device block. Null before a copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The `copy_channel` that enqueues the copies of this slot, for the callback of a copy, which
-    /// receives the slot.
+    /// The `copy_channel` that begins the copies of this slot. The callback of a copy receives a
+    /// pointer to the slot, and finds the channel here.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;
@@ -71,8 +71,8 @@ struct pinned_slot {
     /// True if nothing reports the end of the last copy: the next user of the block must wait for
     /// the event `copied`.
     bool in_flight = false;
-    /// True while a copy is enqueued and not known to have ended: `over` is then an event behind
-    /// the copy.
+    /// True from the time when a copy was enqueued until its end is recorded; meanwhile `over` is
+    /// an event behind this copy.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if the last copy may still run, because it and the wait for its end failed. The block
@@ -88,7 +88,8 @@ struct pinned_slot {
     /// reached `which`.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
-        // Compared as a signed number, because the bits wrap around.
+        // Both numbers wrap around at 32 bits. Their difference, as a signed number, is negative if
+        // the copy `which` is not complete.
         if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) < 0) {
             return false;
         }

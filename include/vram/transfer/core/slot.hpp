@@ -43,11 +43,11 @@ struct slot {
     std::size_t asked = 0;
 
     std::vector<stream> others; ///< streams added by `add_user`, which use the block too
-    /// Keep the handles of the streams in `others` valid until the release. Empty for a stream that
-    /// vram did not create.
+    /// For each stream in `others`: a hold, which keeps the stream's handle valid at least until
+    /// the release. Empty for a stream that vram did not create.
     std::vector<stream_hold<Platform>> others_held;
-    /// Event i is recorded on the stream `others[i]` at the release. There may be more events than
-    /// streams.
+    /// Event i is recorded on the stream `others[i]` at the release. Further events at the end are
+    /// spare ones, kept for later batches.
     std::vector<event> others_released;
     /// The device of each event in `others_released`: only a stream of this device can record it.
     std::vector<device> others_on;
@@ -60,15 +60,15 @@ struct slot {
     std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
-    /// Index of the pair of timed events in `use_times` (the timer of the loop's uses) that
-    /// measures this use; `use_times::untimed` if none does.
+    /// Index of the pair of timed events with which `use_times` measures how long the loop uses
+    /// this batch; `use_times::untimed` if none does. Not set on platforms without timing.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// Stream that used the block last, and the number of its batch, for reports. An empty type on
     /// platforms that do not report them.
     [[no_unique_address]] last_use<Platform> last{};
-    /// True from the release of the batch (`record_users`, which records the event `released`)
-    /// until `await_users` has enqueued the wait for this event.
+    /// True from the release of the batch (`record_users`) until the copy stream waits for the
+    /// recorded events (`await_users`), or the host has waited (`finish_users`).
     bool in_use = false;
     /// True if nothing proves that the last use is complete. The block is then freed only after a
     /// wait for the device.
@@ -129,8 +129,8 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`, because a stream can record only
-    /// events of its device.
+    /// Makes `others_released[n]` an event of the device `where`, because a stream records only
+    /// events of its own device. Creates the event, or swaps in a spare one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

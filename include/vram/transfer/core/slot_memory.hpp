@@ -62,8 +62,8 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Allocates `bytes` bytes for each slot, and completion flags if all fits in `budget`. Returns
-    /// the number of blocks that could not be pinned (without `pageable`: throws).
+    /// Allocates the blocks, `bytes` bytes each, and completion flags only if `budget` suffices for
+    /// all. Returns how many blocks could not be pinned; throws instead if `pageable` is false.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =

@@ -73,8 +73,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If this wait fails too, work may still use the block. It is then not made free, so no
-            // other batch gets it.
+            // If this wait fails too, nothing shows when work on the block ends. The block stays
+            // out of use, so that no other batch gets it.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }
@@ -98,12 +98,12 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills the next batch on the loop's thread, unless one is filled or ready. Does nothing if
-    /// the loader has producer threads.
+    /// Without producer threads, fills the next batch on the loop's thread, unless a batch is ready
+    /// for the loop or filled. With producers, does nothing.
     virtual void produce_inline() = 0;
 
-    /// Starts a pass over the source. No thread may be filling or copying, and no callback may be
-    /// left to run; threads may release batches meanwhile.
+    /// Starts a pass that requests `batches` batches (`none`: unknown) in the order `order`.
+    /// Filling, copies and callbacks must have ended; batches may be released meanwhile.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -158,7 +158,7 @@ private:
         return nullptr;
     }
     /// Waits until a batch is ready or none can come, enqueueing copies meanwhile. Returns false
-    /// after `timeout`. Adds copying time while a batch was ready to `spare`.
+    /// if a wait exceeds `timeout`. Adds to `spare` the time of copies while a batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -177,7 +177,8 @@ private:
             fills ? produce_inline() : this->copy_all();
             held = this->threads_.hold();
             this->rules_.consumer_works(false);
-            // A batch was ready, so this time does not count as the loop's waiting time.
+            // With a batch ready, the loop had no need to wait for this work: its time is
+            // subtracted from the waiting time (`stall_ns`).
             if (there) { spare += clock::now() - since; }
         }
     }
@@ -202,8 +203,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a copy is then possible, a producer that polls enqueues
-    /// it, or else the calling thread.
+    /// Makes the device block `s` free. If a filled batch can now be copied, a waiting producer
+    /// that is polling enqueues the copy, or else the calling thread.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
