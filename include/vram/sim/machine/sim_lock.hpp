@@ -99,10 +99,11 @@ private:
         taken_   = true;
         outside_ = self == nullptr;
     }
-    /// Orders the new holder `h` after the earlier holders. With a null `h` (inside an operation),
-    /// records no order.
+    /// Makes the work of earlier holders happen before later work of the new holder `h`. Records no
+    /// order if `h` is null (in an operation's effect).
     void follow(sim_host* h) const {
-        // The last holder is already ordered after the earlier holders.
+        // True if `h` also held the lock last. It then already follows the earlier holders, in the
+        // order of the program if `in_program_`.
         bool const same = h != nullptr && h == holder_;
         if (h != nullptr && !(same && (in_program_ || in_resource_call()))) {
             machine_->acquire(*h, vclock_);
@@ -124,8 +125,8 @@ private:
         });
     }
 
-    /// Releases the lock, and stores what the holder did, which happens before the next
-    /// acquisition.
+    /// Releases the lock, and adds the holder's work to `vclock_`, so that the next holder is
+    /// ordered after it.
     void let_go() const noexcept {
         try {
             node_lock const held{machine_->mutex};
@@ -133,16 +134,16 @@ private:
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
             sim_host& h = state_of(self);
-            // The holder made no step after its last release, so `vclock_` already includes its
-            // work.
+            // The holder's counter is the same as after its last release, so `vclock_` already
+            // includes its work.
             if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
             // The lock is released already, because the following calls may throw.
             vclock_.join(h.vclock);
             h.advance();
             released_ = h.vclock[h.slot];
         } catch (...) {
-            // There is no host memory to record the order, so the next holder is not ordered after
-            // this one.
+            // Without host memory, the order cannot be stored: the next holder is not ordered after
+            // this one, and correct accesses of the two may be reported.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
@@ -163,8 +164,8 @@ private:
     /// The thread that held the lock last. Null if the function of an operation did, or if races
     /// are not checked.
     mutable sim_host const* holder_ = nullptr;
-    /// True if a lock call of the program, not only of a resource, has ordered `holder_` after
-    /// earlier holders.
+    /// True if `holder_` follows the earlier holders in the order of the program; false if only in
+    /// the full order (a resource acquired the lock).
     mutable bool in_program_ = false;
     /// Counter of `holder_` in its vector clock after its last release; 0 if it has not released
     /// the lock since another thread held it.

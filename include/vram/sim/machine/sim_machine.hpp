@@ -76,7 +76,7 @@ public:
         }
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
-            // `destroy_stream` must not fail, so the memory that it needs is reserved here.
+            // Reserves room for the `push_back` in `destroy_stream`, which then does not fail.
             reserve(spare_streams_, streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();
@@ -159,19 +159,19 @@ public:
     // Order between streams and host threads (the happens-before relation). A call of a resource
     // adds only to the full order (with resources' waits): the program must not rely on it.
 
-    /// Makes everything in `then` happen before the next step of the owner of `clock`. Calls of
-    /// resources change only the full order.
+    /// Makes everything in `then` happen before the next step of the stream or thread that owns
+    /// `clock`. In a resource's call, adds only to the full order.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
-    /// Returns true if all steps up to `count` of the stream or thread `slot` are in `clock`.
+    /// Returns true if `clock` includes step `count` of the stream or thread with index `slot`.
     [[nodiscard]] static bool follows(vector_clock const& clock, std::size_t slot,
                                       std::uint64_t count) noexcept {
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Called after a change of a stream's vector clock or queued work, for waits for the device
-    /// and the legacy default stream.
+    /// Must be called after a change of the vector clock or queued work of `s`, so that later waits
+    /// for the device and the legacy default stream include it.
     void changed(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         s.in_past           = false;
@@ -198,12 +198,12 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Makes pools' allocations on the legacy default stream happen before its next action. Each
-    /// action and each wait for the stream calls it.
+    /// Adds the allocations by pools on the legacy default stream to its vector clock. Called in
+    /// each action of the stream and each wait for it.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
-    /// Records an allocation by a pool on the legacy default stream, before its next action.
+    /// Counts an allocation by a pool on the legacy default stream, for `include_allocations`.
     void add_allocation(sim_stream_state& legacy) {
         if (legacy.allocations == 0) {
             legacy.allocation_slot = checker.actor(legacy.vclock);
@@ -212,8 +212,8 @@ public:
         legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
     }
 
-    /// Ends the simulated time of the calling thread `me`. Everything that it did happens before
-    /// later steps of ordinary threads.
+    /// Makes the calling thread `me` ordinary: it leaves simulated time. Later steps of ordinary
+    /// threads follow its work; with `sim_host_order::checked`, only its own do.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -270,7 +270,7 @@ public:
             return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.load(
                 std::memory_order_acquire);
         }
-        // Memory has no contents (`sim_options::backed`): only words that streams write are kept.
+        // Without contents (`sim_options::backed`): the last value that a stream wrote, or 0.
         return words[where].value;
     }
     [[nodiscard]] bool reached(sim_word_use const& use) {
@@ -292,7 +292,8 @@ public:
         }
         turns.progress.notify_all();
     }
-    /// Ends the waits of streams for this word that its last queued write satisfies.
+    /// For the race check: ends the open waits for this word that its last queued write satisfies,
+    /// and orders their streams after that write.
     void written(sim_word& word) {
         sim_word::write const& last = word.queued.back();
         for (sim_word::wait& w : word.waits) {
@@ -306,8 +307,8 @@ public:
         }
         word.forget_waits();
     }
-    /// Called when `h` has read the word at `where`. The work before every write of the value
-    /// happens before the next step of `h`.
+    /// Called after the host thread `h` read the word at `where`: work that precedes every recorded
+    /// write of that value happens before the next step of `h`.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
         if (found == words.end() || !checker.on().races) { return; }
@@ -335,7 +336,8 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of `sim_stream`s destroyed in the process, without raw ones. Resources poll it.
+    /// Number of `sim_stream`s destroyed in the process, without those created as `raw`. Resources
+    /// compare it with its last value to notice destroyed streams.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
@@ -354,7 +356,7 @@ public:
     /// is reported as a deadlock.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
-    /// Vector clocks (the happens-before order) of the tokens that `sim_happens_before` declared.
+    /// Per token (address chosen by the program): the work before `sim_happens_before(token)`.
     std::unordered_map<void const*, vector_clock> tokens;
 
     /// Live bytes of pinned host memory, rounded up to the granularity.

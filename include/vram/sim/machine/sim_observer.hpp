@@ -21,12 +21,14 @@
 namespace vram {
 namespace detail {
 
-/// Address of the block that the calling thread's last event of a resource freed, or 0.
+/// Address of the block that the calling thread's last event (other than `free_refused`) freed, 0
+/// if it freed none. A `free_refused` makes that block live again.
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
-/// Applies the events of resources (such as a block allocated or freed) to the memory of one node,
-/// and checks them. A free must follow the uses of its block in the order of the program. An
-/// allocation must follow earlier frees in the full order, with the waits of resources.
+/// Records the events of resources (such as a block allocated or freed) in the memory of one node,
+/// and reports those in the wrong order. The program's calls alone must order a free after the uses
+/// of its block. For an allocation, which must follow earlier frees, waits of resources also count
+/// (full order).
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -71,8 +73,8 @@ public:
 private:
     /// A block, or a range of reserved addresses, with the blocks that resources allocated in it.
     struct place {
-        /// The blocks that resources allocated in this block or range of addresses. Null if this
-        /// object describes neither.
+        /// Points to the chunks and blocks in this block or range of addresses. Null if this object
+        /// is empty: no block or range was found.
         std::unique_ptr<sim_parts>* parts = nullptr;
         std::uintptr_t              begin = 0;
         /// Access history of the block; null for reserved addresses.
@@ -80,11 +82,11 @@ private:
         sim_event_of const*        allocated = nullptr;
     };
     struct path {
-        /// The innermost live block (or reserved range of addresses) that contains the address `p`
-        /// of `descend`.
+        /// The innermost live block (or reserved range of addresses) that contains the address
+        /// searched for; empty if there is none.
         place innermost;
-        /// The innermost block (or reserved range) that contains the address and that a resource
-        /// divides into blocks.
+        /// The innermost live block (or reserved range of addresses) with a chunk that contains the
+        /// address; empty if no resource has a chunk there.
         place divided;
         /// The block in `divided` that contains the address, live or freed. Null if there is none.
         sim_inner_block* part = nullptr;
@@ -106,8 +108,8 @@ private:
         bool const       live  = block != nullptr && !block->freed && p < block->end();
         return live ? of(*block) : place{};
     }
-    /// Finds the innermost live block that contains `p`, and calls `visit` for each block of a
-    /// resource on the way.
+    /// Finds the nested blocks that contain `p`. Calls `visit(block)` for each that a resource
+    /// allocated, the outermost first, and ends at a freed one.
     template <class Visit>
     path descend(std::uintptr_t p, Visit visit) {
         path found{.innermost = root(p), .divided = {}};
@@ -145,8 +147,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk of a resource. The history of the enclosing block then has the last free or
-    /// allocation of each address.
+    /// Removes a chunk, which a resource no longer divides. In the access history of the enclosing
+    /// block, each address then has its last free or allocation.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -185,7 +187,7 @@ private:
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        // True if an earlier block in this memory also belongs to a captured graph.
+        // True for a captured allocation in memory of an earlier block of a captured graph.
         bool       shared  = false;
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
             shared = shared || (graph && old.graph);
@@ -209,16 +211,16 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // The history begins with this allocation (empty if no check needs it). During a capture,
-        // the launches of the graph allocate the block instead.
+        // The access history begins with this allocation; during a capture it begins empty, so that
+        // launches are not compared with this call. Without a check that needs it, none is kept.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // A double free: the resource may refuse the first or the second free, because an arena may
-        // process the second one first.
+        // A double free. An arena may process the second free first, so it is not known which of
+        // the two the resource refuses.
         if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free and a free with a wrong size, so these change nothing.
         if (part == nullptr || part->freed || part->graph_freed) { return; }
@@ -232,16 +234,17 @@ private:
             part->released                  = step;
             return;
         }
-        // An access to the block by a later launch of the graph is reported.
+        // This free ends the graph's use of the block: an access by a later launch is reported.
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // If the stream of `e` was destroyed (`s` is null), the resource waits for the device
-        // before it reuses the block.
+        // The free must follow the uses of the block. Exception: the stream of `e` was destroyed
+        // (`s` is null), so the resource waits for the device before it reuses the block.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        // Stores the access history, which is restored if the resource refuses the free.
+        // Moves a history of several pieces out of the freed block. `keep` restores it if the
+        // resource refuses the free.
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);
@@ -263,8 +266,8 @@ private:
             part->history = {part->bytes, {part->allocated, {}}};
         }
     }
-    /// Marks all blocks in the range of `e` as freed, except those of captured graphs. The resource
-    /// waits for their streams.
+    /// Marks the blocks that begin in the range of `e` as freed, except those of captured graphs.
+    /// Reports unordered uses, except on the streams of the blocks, for which the resource waits.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -302,8 +305,8 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the vector-clock index of the stream or thread that made `allocation`. The legacy
-    /// default stream has two; returns that of its work.
+    /// Returns the vector-clock index of the stream or thread of `allocation`; for the legacy
+    /// default stream that of its operations, not its separate one for allocations.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -331,8 +334,8 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Converts `e` to a step of the stream `s`, or of the calling thread if `s` is null. Sets
-    /// `clocks_` to the work before.
+    /// Returns `e` as an operation of the stream `s`, or of the calling thread if `s` is null. Sets
+    /// `clocks_` to the vector clocks of preceding work.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;
@@ -340,11 +343,11 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // A free is no new step of its stream, and neither is an allocation on the legacy
-            // default stream.
+            // Only an allocation on a stream other than the legacy default stream is a new step
+            // (count in vector clocks) of its stream.
             if (allocates && s->legacy) {
-                // Blocking streams are ordered after the allocation only if an action of the legacy
-                // stream follows.
+                // Counted apart from the stream's other work: blocking streams follow the
+                // allocation only after a later action of the legacy stream.
                 m_.add_allocation(*s);
             } else if (allocates) {
                 s->count = s->vclock.advance(s->slot);

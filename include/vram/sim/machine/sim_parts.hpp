@@ -21,13 +21,14 @@ namespace detail {
 
 class sim_parts;
 
-/// A block that a pool or other resource allocated in a chunk. After a free, what is not allocated
-/// again is kept.
+/// Record of a block that a pool or other resource allocated in a chunk. Stays after the free,
+/// until the memory is allocated again or its chunk is removed, so that a use after free is
+/// reported.
 struct sim_inner_block {
     std::uintptr_t begin = 0; ///< first address of the block
     std::size_t    bytes = 0;
-    /// Exclusive end of the piece of the block that this object stands for. Later blocks may have
-    /// replaced other pieces of the block.
+    /// Exclusive end of the piece of the block that this object records. Other pieces may have been
+    /// allocated again, or have objects of their own.
     std::uintptr_t last     = 0;
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
@@ -37,15 +38,15 @@ struct sim_inner_block {
     /// True if only launches of graphs may still access the block, for example after a free during
     /// a capture.
     bool graph_freed = false;
-    /// True if the block was allocated during a capture, in memory of an earlier block that also
-    /// belongs to a captured graph.
+    /// True if the block was allocated during a capture, where an earlier block of a captured graph
+    /// was. After its free, launches may still access it (`graph_freed`).
     bool shared = false;
-    /// True after a double free. `released` may then be a free that the resource refused, and is
-    /// not compared with allocations.
+    /// True after a double free. `released` may then be the free that the resource refused, so
+    /// later allocations are not checked against it.
     bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};
-    sim_event_of before{}; ///< the free of the block that was at this address before, if any
+    sim_event_of before{}; ///< the free of the memory at `begin` before this allocation, if known
     interval_map<sim_history> history{};
     /// The chunks and blocks in this block if another resource divides it; null if none does.
     std::unique_ptr<sim_parts> parts{};
@@ -163,8 +164,8 @@ private:
             }
         }
     }
-    /// Keeps what is left of the block `part` from the address `from` on, if freed or used by a
-    /// graph.
+    /// If the block `part` was freed or a captured graph may access it, adds a record of its piece
+    /// that begins at `from`. Otherwise does nothing.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];
