@@ -11,8 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// Records in vector clocks the order from waits for a value in memory, or for the other ranks of a
-/// collective. The awaited work may be queued after the wait.
+/// Records the order (in vector clocks) of streams that wait for a value in memory or, in a
+/// collective, for other ranks. The awaited work may be queued after the wait; its order is then
+/// added later.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -20,8 +21,8 @@ class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Handles an operation that waits for a value of a word in memory or writes it. Adds the order
-    /// of a wait to `vclock`.
+    /// Records that `op` writes a word in memory or waits for its value. A wait adds to `vclock`
+    /// the work before the write; if none is queued, an open wait.
     void use_word(sim_operation& op, std::size_t slot, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -67,8 +68,8 @@ public:
     }
 
 private:
-    /// Begins a wait of the stream `s` for work that is queued later, and adds the wait to
-    /// `vclock`.
+    /// Records that the stream `s` waits for work that may be queued later. Raises the counter of
+    /// such waits in `vclock`, so that later operations follow the wait.
     void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);

@@ -27,19 +27,21 @@ struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
         std::uint64_t     id;     ///< id of the rank's stream
-        /// Index and number, in vector clocks, of this rank's wait for the other ranks.
+        /// `slot` and `count`: index and counter in vector clocks of this rank's wait for the other
+        /// ranks.
         std::size_t   slot;
         std::uint64_t count;
     };
 
     std::size_t        ranks = 0;
     std::vector<party> queued; ///< the ranks with queued operations
-    /// Join of the vector clocks of the operations queued so far. Once complete, this work happens
-    /// before the end of each rank's operation.
+    /// Join of the vector clocks of the operations queued so far. Once each rank has queued its
+    /// operation, all this work happens before the end of each.
     vector_clock                vclock;
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
-    /// True after a deadlock: each operation ends when its stream reaches it.
+    /// True after a deadlock was reported: later operations of the collective do not wait for other
+    /// ranks.
     bool given_up = false;
 };
 

@@ -138,8 +138,8 @@ private:
     /// Number of zones (parts of a device's addresses for blocks of similar sizes), one for each
     /// power of two above 256 bytes.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    // A sanitizer needs shadow memory for each reserved address, so blocks of all sizes share one
-    // zone, with fewer addresses.
+    // A sanitizer needs shadow memory for each reserved address. Blocks of all sizes share one
+    // zone, so that fewer addresses suffice.
     static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -151,8 +151,8 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves addresses of several times the capacity, so that a freed address is not reused
-    /// soon, but at most `limit`.
+    /// Reserves addresses for several times `capacity` bytes, at most `limit`, so that freed ones
+    /// are not reused soon. `plain`: they are accessible. `parts`: largest number of zones.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

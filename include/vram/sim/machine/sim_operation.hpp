@@ -36,7 +36,8 @@ struct sim_task {
     sim_time    transfer{};
     std::size_t link = 0;     ///< number of the link that the operation uses, see `sim_link_number`
     bool        copy = false; ///< true for a copy or a fill
-    /// The part of vram that queued the operation, and the number of its batch or result.
+    /// The part of vram that queued the operation, and `item`: the number of the batch or result
+    /// that it copies, if any.
     sim_part      part = sim_part::program;
     std::uint32_t item = sim_event_of::no_item;
     /// True for an injected fault with `sim_fault::later`: the operation has no effect, and the
@@ -72,7 +73,7 @@ struct sim_operation {
     sim_time      end{};
     /// Number of times that the end of the operation was moved because others use its link.
     unsigned moves  = 0;
-    bool     shares = false; ///< true while the operation uses a link that operations share
+    bool     shares = false; ///< true while the operation is a user of a link with shared speed
     /// Number of unfinished operations that this one waits for.
     unsigned                    blockers = 0;
     std::vector<sim_operation*> followers; ///< the operations that wait for this one

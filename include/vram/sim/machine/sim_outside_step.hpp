@@ -26,8 +26,9 @@ namespace detail {
 }
 
 /// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time or blocks.
-/// Returns false after `patience` without a call. If it is `forever` and the running `sim_thread`
-/// makes no call for `stuck_patience`, others run: it may wait in real time for this thread.
+/// Returns false if it blocked for `patience` and no `sim_thread` made a call, else true. With
+/// `forever`, a running `sim_thread` without a call for `stuck_patience` is taken to wait in real
+/// time, so that others run.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {

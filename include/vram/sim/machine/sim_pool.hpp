@@ -33,7 +33,7 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
     int device = 0;
     /// For each device: true if its kernels may access the memory of the pool.
     std::shared_ptr<std::vector<bool>> peers;
-    std::size_t   threshold = 0; ///< number of reserved bytes up to which unused memory is kept
+    std::size_t   threshold = 0; ///< unused memory is returned while more bytes are reserved
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;
     std::size_t   live      = 0;
@@ -66,8 +66,8 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
         forget(at->second.slot, ticket);
         pending.erase(at);
     }
-    /// Returns the oldest queued free for which `ordered(free)` returns true, or null. Cost:
-    /// O(streams).
+    /// Returns the oldest queued free for which `ordered(free)` is true, or null. Calls `ordered`
+    /// only for the first free of each stream. Cost: O(streams).
     template <class Ordered>
     [[nodiscard]] waiting* first(Ordered const& ordered) {
         waiting* found = nullptr;

@@ -167,8 +167,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             bool const races = m_.checker.on().races;
             if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
-            // A call of a resource has added the blocking streams only to the full order: the
-            // program's next call must join them again.
+            // A resource's call joined these streams only in the full order (with resources'
+            // waits), so they stay listed for the program's next call.
             if (!races || !in_resource_call()) {
                 d.unfollowed.clear();
                 d.blocking_orphans.clear();
@@ -176,8 +176,8 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // A call of a resource has added the legacy stream only to the full order: the
-            // program's next call must join it again.
+            // A resource's call joined the legacy stream only in the full order (with resources'
+            // waits), so the program's next call must join it again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }
@@ -201,7 +201,8 @@ private:
         s.waits.clear();
     }
 
-    /// The device of an operation, and the index and count of the operation in vector clocks.
+    /// The device of an operation, and its place in vector clocks: the index `slot` of its stream
+    /// or graph branch, and its `count` there.
     struct place {
         int           device;
         std::size_t   slot;
@@ -243,7 +244,7 @@ private:
         if (op.task.host_function && m_.checker.on().races) {
             op.task.effect = [effect = std::move(op.task.effect), vclock] {
                 detail::effect_vclock = &vclock;
-                struct ending { // resets the pointer, also if the host function throws
+                struct ending { // resets `effect_vclock`, also if the host function throws
                     ~ending() { detail::effect_vclock = nullptr; }
                 } const at_end;
                 effect();

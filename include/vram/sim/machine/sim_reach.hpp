@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns a report if the stream or thread of `step` cannot access the block's memory. Copies by
-/// the device (`copy`) may access any.
+/// Returns a report if the stream or thread of `step` cannot access `block`, else none. Device
+/// copies (`copy`) always can; `peers` tells if peer access is enabled.
 [[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
                                                          sim_block const& block, sim_range range,
                                                          bool copy, bool peers) {
@@ -26,7 +26,7 @@ namespace detail {
     bool const pooled  = block.pool_peers != nullptr;
     if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
     if (!by_host && (block.device == step.device || peers)) { return {}; }
-    // The members are set one by one, because nvcc 13.0 crashes on such an initializer.
+    // nvcc 13.0 crashes on an initializer list of these members, so they are set one by one.
     sim_report mistake;
     mistake.kind    = by_host ? sim_mistake::host_access : sim_mistake::peer_access;
     mistake.second  = step;

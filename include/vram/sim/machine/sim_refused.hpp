@@ -25,8 +25,8 @@ namespace detail {
     }
 }
 
-/// Adds a free that a pool or layer refused to the reports of the current `sim_node`, which has not
-/// seen that free.
+/// Adds a report about a free that a pool or layer refused to those of the current `sim_node`,
+/// which itself reports no such free.
 inline void sim_refused(error const& e) noexcept {
     try {
         sim_machine&           m = sim_node::current().machine();

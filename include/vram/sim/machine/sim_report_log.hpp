@@ -46,8 +46,8 @@ public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// If a report of this kind and these lines is stored, counts it once more and returns true.
-    /// Filters need each report.
+    /// Counts a stored report of this kind and these lines once more, and returns true. Returns
+    /// false if none is stored, or if filters or `throw_it` need the report itself.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         bool const filters = !expected_.empty() || !keys_.empty() || !predicates_.empty();
         if (filters || mode_ == sim_on_report::throw_it) { return false; }
@@ -79,7 +79,8 @@ public:
         if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = std::move(r); }
     }
 
-    /// Returns the first report that must still be thrown as `sim_race`, and removes it.
+    /// Returns the first report since the last call, which the caller throws as `sim_race`; empty
+    /// if there is none, or without `sim_on_report::throw_it`.
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
@@ -109,8 +110,8 @@ public:
     }
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
 
-    /// Makes `expected` count matching reports, which are then not stored. If several match, the
-    /// last added counts.
+    /// Makes `expected` count the reports that match it, until `forget`; they are then not stored.
+    /// If several objects match a report, the last one added counts it.
     void add_expected(sim_expected& expected) { expected_.push_back(&expected); }
     void forget(sim_expected& expected) noexcept { std::erase(expected_, &expected); }
 
