@@ -20,8 +20,8 @@ namespace detail {
 ///
 /// Failure   The constructor throws `std::bad_alloc` if the process lacks the addresses.
 struct sim_reservation {
-    /// Reserves the range. If `backed`, mappings have contents, and if also `plain`, the host can
-    /// access them at the reserved addresses.
+    /// Reserves addresses for the device `owner`. If `backed`, mappings have contents, and if also
+    /// `plain`, the host can access them at the reserved addresses.
     sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
         : space{saturating_add(size, alignment), backed && plain},
           begin{align(space.begin(), alignment)},
@@ -43,7 +43,8 @@ struct sim_reservation {
     std::size_t    bytes;
     int            device;
     sim_event_of   reserved{};
-    /// Blocks that a pool or other resource allocated in the range, if one divides it.
+    /// Blocks that a resource, such as a pool, has allocated in the range; null if no resource
+    /// divides the range.
     std::unique_ptr<sim_parts> parts{};
 };
 

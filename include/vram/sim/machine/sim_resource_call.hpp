@@ -11,16 +11,16 @@
 namespace vram {
 namespace detail {
 
-/// Number of calls of resources that the calling thread is in, one for each level of a stack that
-/// notifies observers.
+/// Number of calls of resources (such as pools) that the calling thread is in; nested calls of a
+/// stack count separately. In a callback of the program, counts from 0 again.
 inline constinit thread_local unsigned resource_depth = 0;
 
-/// Returns true in a call of a resource, such as a pool: waits are then those of the resource, not
-/// of the program.
+/// Returns true if the calling thread is in a call of a resource, such as a pool. Waits then order
+/// only the work of the resource, not that of the program.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
-/// While this object exists, the thread does not count as in a call of a resource. Used around
-/// functions of the program.
+/// Used around a function of the program that runs inside a call of a resource: the waits of the
+/// function count as those of the program.
 class sim_program_call {
 public:
     sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}

@@ -61,7 +61,8 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    /// Declared before `to_kind` and `from_kind`, because their initializers set these two members.
+    /// Set by the initializers of `to_kind` and `from_kind` (through `kind_of`), so declared before
+    /// these.
     int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;

@@ -66,8 +66,8 @@ public:
         }
     }
 
-    /// Creates an operation for `task`. The caller adds the operations that precede it with
-    /// `after`, and then calls `submit`.
+    /// Creates an operation for `task`, queued at the time `when` on the stream with the id
+    /// `stream`. The caller adds preceding operations with `after`, then calls `submit`.
     sim_operation& make(sim_task task, sim_time when, std::uint64_t stream) {
         sim_operation* op = nullptr;
         if (spare_.empty()) {
@@ -186,7 +186,8 @@ public:
     std::uint64_t                               next_number() noexcept { return ++count_; }
 
 private:
-    /// The events in the life of an operation. Those at equal times run in this order.
+    /// The events in the life of an operation: its end, the beginning of its use of a link
+    /// (`join`), its start. Those at equal times run in this order.
     enum class event : unsigned char { end, join, start };
 
     struct item {
@@ -274,7 +275,8 @@ private:
         op.shares = true;
         announce(link);
     }
-    /// Adds the next end of an operation on `link` to the events. It replaces the one added before.
+    /// Queues the event of the next end of an operation on `link`, if any. Invalidates the event
+    /// that was queued for `link` before.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -284,7 +286,7 @@ private:
         }
         drop_moved();
     }
-    /// Removes entries from the front of `agenda_` that `announce` has replaced by a later entry.
+    /// Removes events that `announce` has invalidated from the front of the event queue `agenda_`.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }

@@ -71,8 +71,8 @@ public:
 
 private:
     __extension__ typedef unsigned __int128 wide;
-    /// A multiple of all numbers from 1 to 16, so that the share of each operation is a whole
-    /// number.
+    /// A multiple of all numbers from 1 to 16, so that the shares of up to 16 operations are whole
+    /// numbers.
     static constexpr wide scale = 720720;
 
     struct use {
@@ -95,8 +95,8 @@ private:
     }
 
     std::vector<use> users_;
-    /// Transfer time, times `scale`, that each operation has received since the link was last
-    /// unused.
+    /// Transfer time, times `scale`, that an operation would have received if it had used the link
+    /// ever since the link was last unused.
     wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};

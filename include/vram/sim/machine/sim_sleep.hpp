@@ -12,15 +12,16 @@
 namespace vram {
 namespace detail {
 
-/// A wait of a thread for notifications, which wake it if it sleeps. Each waking takes
-/// `sim_costs::thread_wake`. A thread that first polls for the time `polls` does not sleep within
-/// that time. A notification that comes before a woken thread runs does not wake it once more.
+/// Adds `sim_costs::thread_wake` to a thread's simulated time each time that a notification wakes
+/// it. A thread that still polls (for the time `polls`), or was woken and does not run yet, is not
+/// woken.
 ///
 /// Threads   The waiting thread uses the object. It must not hold the machine's lock.
 /// Cost      A lock for each notification.
 class sim_sleep {
 public:
-    /// `self` is the calling thread, or null if its calls take no simulated time.
+    /// `self` is the calling thread, or null if its calls take no simulated time. It polls for the
+    /// time `polls`, and sleeps after it.
     sim_sleep(sim_machine& machine, sim_host* self, sim_time polls) noexcept
         : machine_{machine}, self_{self} {
         if (self_ == nullptr) { return; }
@@ -28,7 +29,8 @@ public:
         until_ = polls == sim_time::max() ? polls : from_ + polls;
     }
 
-    /// Called after each notification: adds the time until the thread runs, if it slept.
+    /// Called after each notification: if the thread slept, adds `sim_costs::thread_wake` to its
+    /// simulated time.
     void woken() {
         if (self_ == nullptr) { return; }
         std::unique_lock const held{machine_.mutex};
@@ -41,7 +43,7 @@ public:
 private:
     sim_machine& machine_;
     sim_host*    self_;
-    sim_time     from_{};  ///< simulated time at which the thread began to wait or to wait again
+    sim_time     from_{};  ///< simulated time of the constructor, or of the last `woken`
     sim_time     until_{}; ///< the thread polls until this time, and then sleeps
 };
 

@@ -42,7 +42,8 @@ public:
         if (view_ != 0 && view_ != begin_) { ::munmap(reinterpret_cast<void*>(view_), size_); }
     }
 
-    /// Allocates memory for the contents of the range, at other addresses (see `view`).
+    /// Allocates memory for the contents at other addresses (see `view`), because the range itself
+    /// stays inaccessible.
     void                         back() { view_ = map(size_, PROT_READ | PROT_WRITE); }
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         return view_ + (p - begin_);
@@ -105,7 +106,8 @@ public:
     [[nodiscard]] sorted_map<sim_block>& blocks() noexcept { return blocks_; }
 
 private:
-    /// Distance between blocks in bytes, so that an access just past the end hits no other block.
+    /// Smallest distance in bytes between allocated blocks, so that an access just past the end
+    /// hits no other block.
     static constexpr std::size_t gap        = 256;
     static constexpr std::size_t remembered = 4096; ///< number of freed blocks that are remembered
     static constexpr std::size_t page       = 4096;
@@ -118,8 +120,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in the part `in` of the addresses, from `next` on if possible. Returns
-    /// null if no gap is large enough.
+    /// Allocates a block in the address range `in`, from `next` on if possible, and sets `next`
+    /// behind it. Returns null if no gap is large enough.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);

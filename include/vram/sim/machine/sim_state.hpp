@@ -46,7 +46,7 @@ struct sim_graph_state {
     std::size_t                                    branches = 1;
     /// The operation with which the graph's last launch ends.
     sim_moment              last;
-    vector_clock            last_vclock;      ///< what happens before the end of the last launch
+    vector_clock            last_vclock;      ///< vector clock of the end of the last graph launch
     sim_stream_state const* origin = nullptr; ///< the stream on which the capture began
     std::thread::id         owner;            ///< the thread that began the capture
     sim_capture_mode        mode{};
@@ -64,8 +64,8 @@ struct sim_stream_state {
     /// True for the legacy default stream of its device.
     bool legacy = false;
 
-    /// If true, resources can hold the stream (keep its handle valid), and learn when its owner is
-    /// destroyed.
+    /// False for raw and default streams. If true, resources can hold the stream (keep its handle
+    /// valid), and learn when its owner is destroyed.
     bool announced = false;
     /// True after the owner of the stream (a `sim_stream`) was destroyed.
     std::atomic<bool> ended{false};
@@ -86,8 +86,8 @@ struct sim_stream_state {
     /// A counter that each action on the stream increases, so that a later call sees if the stream
     /// has new work.
     std::uint64_t work = 0;
-    /// Value that `work` of the legacy default stream had when this stream was last ordered after
-    /// it.
+    /// Value of the legacy default stream's `work` when the program last ordered this stream after
+    /// it. If `work` differs now, there is new work to follow.
     std::uint64_t legacy_seen = 0;
     /// True if the device's `past_vclock` includes this stream's `vclock`, so that it need not be
     /// joined again.
@@ -100,22 +100,23 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// The index in vector clocks of this stream's waits for later queued work, and the last
-    /// counter there; 0 without such waits.
+    /// Index in vector clocks for this stream's waits for work that is queued after them, and the
+    /// counter of the last one; the counter is 0 without such waits.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: the index in vector clocks of allocations by pools, and the last
-    /// counter there; 0 without such allocations.
+    /// For the legacy stream: separate index in vector clocks for its allocations by pools, and the
+    /// counter of the last one; the counter is 0 without such allocations.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// For the legacy stream: the vector clock of allocations by pools, which is joined to `vclock`
-    /// before the next action.
+    /// For the legacy stream: vector clock of its allocations by pools. Its next action, and each
+    /// wait for it, joins this to `vclock`.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams. Each stream stores its place in the set in `position[number]`.
+/// A set of streams. Each stream stores its index in the set in `position[number]`, so the sets of
+/// one device have different numbers.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
 class sim_stream_set {
@@ -195,9 +196,9 @@ struct sim_event_state {
     std::uint64_t count = 0;
     /// Simulated time at which the event was complete, if the event is timed.
     sim_time     when{};
-    sim_event_of recorded_by; ///< the call of a host thread that recorded the event last
-    /// True if a wait or query that nothing orders after the last record was reported, once for
-    /// each record.
+    sim_event_of recorded_by; ///< the last call of `record` by a host thread, for reports
+    /// True after a report that nothing orders a wait or query after the event's last record.
+    /// Prevents a second report until the event is recorded again.
     bool luck_reported = false;
 
     /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
@@ -218,7 +219,8 @@ struct sim_device_state {
     bool        lost  = false;
     /// Held in simulated time by the calls that queue work, allocate or free.
     sim_driver_lock driver;
-    /// Error code that the next synchronisation with the device throws.
+    /// Error code that the next synchronisation with the device throws, and each later one if
+    /// `sticky`.
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;
@@ -226,8 +228,8 @@ struct sim_device_state {
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of the device's streams that are being captured
-    /// Streams with incomplete operations or a `vclock` that is not in `past_vclock`. A wait for
-    /// the device visits only these.
+    /// Streams that may have incomplete operations, or a `vclock` that `past_vclock` does not
+    /// include. A wait for the device visits no other streams.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Vector clock of past work of the device: all of its streams that are not in `active`, also

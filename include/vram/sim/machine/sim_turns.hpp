@@ -45,17 +45,17 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< shared by threads outside simulated time, except with `checked`
+    sim_host    outside; ///< for all threads outside simulated time; one each if `checked`
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Returns true if the step `count` of `slot` happens before all later calls of host threads,
-    /// and so before later work of streams.
+    /// Returns true if the step `count` of the stream or thread `slot` happens before all later
+    /// calls of host threads, so that the race check can forget it.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // With `checked`, a new thread that is no `sim_thread` follows no earlier step, so no step
+        // With `checked`, a new thread outside simulated time is ordered after nothing, so no step
         // happens before all later calls.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
@@ -71,8 +71,8 @@ public:
         return any && all;
     }
 
-    /// Adds a thread to the scheduler, at the simulated time of the thread `from` and ordered after
-    /// all earlier steps of `from`.
+    /// Adds a thread with the index `slot` in vector clocks. It begins at the simulated time of the
+    /// thread `from`, ordered after all earlier steps of `from`.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -108,7 +108,8 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes an ended thread from the scheduler, and wakes the threads that wait only for it.
+    /// Removes a thread that ends or leaves simulated time. Wakes each thread that waits for it in
+    /// a join, and for no other one.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -138,11 +139,13 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // The scheduler has already selected the new thread for its first call (see `begin`).
+            // `begin` has already waited until the scheduler selected this thread, so its first
+            // call does not wait.
             self.started = true;
             return;
         }
-        // No preemption: another thread might block in real time on this thread's lock.
+        // A thread that holds a lock of vram is not preempted: another one might block on that lock
+        // in real time, unseen by the scheduler.
         if (detail::holds_lock()) { return; }
         sim_host* const next = choose(held, &self);
         if (next != &self) {
@@ -152,14 +155,14 @@ public:
         catch_up(self);
     }
 
-    /// Blocks the thread `self` until `done()` returns true, or throws `sim_error{deadlock}`.
-    /// `done` stores in `self` the cause.
+    /// Blocks the thread `self` until `done()` returns true; `done` stores in `self` what it waits
+    /// for. Throws `sim_error{deadlock}` if the wait is ended to resolve a deadlock.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
     }
-    /// As `block`, but no longer than `patience` of real time without a call by a scheduled thread.
-    /// Returns the last `done()`.
+    /// As `block`, but gives up if no scheduled thread makes a call for `patience` of real time.
+    /// Returns the last result of `done()`.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -167,7 +170,8 @@ public:
         while (!done()) {
             self.now = sim_host::state::blocked;
             if (!dispatch(held, patience) || !await_turn(held, self, patience)) {
-                // The running thread is taken to block in real time; `self` runs in its place.
+                // No thread made a call for `patience`, so the running one probably blocks in real
+                // time. `self` runs in its place.
                 take_over(self);
                 forget(self);
                 return done();
@@ -185,7 +189,7 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Takes the running thread, if there is one, to block in real time: another one runs.
+    /// Lets another thread run, because the running one, if any, seems to block in real time.
     void step_aside(lock& held) {
         if (running_ != nullptr) { running_->now = sim_host::state::away; }
         running_ = nullptr;
@@ -239,7 +243,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Unless threads are ordered by time, advances a thread that waited to the present time.
+    /// Advances the time of the thread `self` to the present simulated time. With
+    /// `sim_order::by_time`, does nothing: each thread keeps its own time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -282,13 +287,14 @@ private:
         await_turn(held, self);
     }
 
-    /// Selects the next thread and lets it run. Returns false if no thread calls the device for
-    /// `patience` of real time.
+    /// Selects the next thread and lets it run; blocks while none can. Returns false if no thread
+    /// calls the device for `patience` of real time, otherwise true.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // If `driver_` changed during `choose`, another thread now selects the next one.
+        // If `driver_` changed during `choose`, this selection is void, because another one has
+        // begun or a thread has continued without one.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }
@@ -309,8 +315,8 @@ private:
         return first;
     }
 
-    /// Runs queued work as far as simulated time may advance. Returns the thread that runs next, or
-    /// null if there is none.
+    /// Runs queued work and returns the thread that is to run next. Null if the selection `mine` is
+    /// void, or if no thread can run now (`wait` is false) or within `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -340,8 +346,8 @@ private:
         }
     }
 
-    /// Selects one of the threads that can run. With `by_choice`, continues with `self` if the
-    /// limit of preemptions is reached.
+    /// Returns one of the threads that can run, selected by `choices`. With `sim_order::by_choice`,
+    /// returns `self` if it can run and the limit of preemptions is reached.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {
@@ -363,8 +369,8 @@ private:
                            [](sim_host* h) { return h->may_be_outside; });
     }
 
-    /// Resolves a deadlock: all threads wait for each other, so one wait throws
-    /// `sim_error{deadlock}`.
+    /// Called if all scheduled threads wait for each other. Reports the deadlock and wakes one of
+    /// them: its wait throws `sim_error{deadlock}`.
     void resolve_deadlock() {
         if (on_deadlock) { on_deadlock(sim_deadlock_text(hosts_)); }
         sim_host* const victim = sim_deadlock_victim(hosts_);
@@ -374,11 +380,12 @@ private:
 
     sim_schedule&        schedule_;
     std::deque<sim_host> all_;
-    /// The threads in simulated time that have not ended, by number.
+    /// The threads in simulated time that have not ended, in the order in which they entered.
     std::vector<sim_host*> hosts_;
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
-    /// Number of the selection of a next thread that is in progress; 0 if there is none.
+    /// Identifies the selection of the next thread that is in progress; 0 if there is none. A
+    /// selection is void once this value differs from its own.
     std::uint64_t driver_    = 0;
     std::uint64_t drives_    = 0; ///< number of selections of a next thread so far
     std::uint64_t activity_  = 0; ///< number of calls and waits of `sim_thread`s so far

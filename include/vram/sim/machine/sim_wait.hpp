@@ -27,7 +27,7 @@ class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Blocks until the operation `m` is complete. A copy, because the event that has `m` may be
+    /// Blocks until the operation `m` is complete. `m` is passed by value, because its event may be
     /// recorded again meanwhile.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
@@ -92,8 +92,8 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on `device` is complete, which does not count as order.
-    /// Allocates no host memory.
+    /// Blocks until all work queued on `device` so far is complete. The race check does not order
+    /// the caller after this work. Needs no host memory for a list of it.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -151,8 +151,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // `knows` does not suffice for the legacy stream, because the query also covers blocking
-        // streams, nor for a stream that has joined other work since its last step.
+        // `knows` tests only the last step of the stream. A query of the legacy stream also covers
+        // blocking streams, and other streams may have joined work since that step.
         bool const known = !s.legacy && !s.vclock.joined() && knows(s.slot, s.count);
         return answer(pending, known, all.vclock);
     }
@@ -197,8 +197,7 @@ private:
         return all;
     }
 
-    /// Counts one wait of a host thread in its constructor, and adds the duration in its
-    /// destructor.
+    /// Counts one wait of a host thread, and its duration, in the destructor.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
@@ -237,8 +236,8 @@ private:
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns the result of a query: false if work is `pending`. Otherwise orders the thread after
-    /// `vclock`, unless that is `known`.
+    /// Returns false if work is `pending`, otherwise true. If true, orders the calling thread
+    /// after `vclock`, unless it already is (`known`).
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
@@ -248,7 +247,7 @@ private:
         return true;
     }
 
-    /// Throws the error of earlier work on `device` that no synchronisation has reported yet: the
+    /// Throws the error of earlier work on `device` that is sticky or was not thrown yet: the
     /// exception of a kernel, or an injected fault.
     void throw_pending(int device) {
         sim_device_state& d = m_.at(device);

@@ -34,7 +34,8 @@ struct sim_word_use {
     }
 };
 
-/// A word in memory that streams write or wait for, with the writes by which waits are ordered.
+/// A 32-bit word in memory that streams write or wait for. Stores recent writes and waits, by which
+/// the race check knows what happens before a wait ends.
 struct sim_word {
     struct write {
         /// Number of the operation that writes; 0 for a write by the host.
@@ -49,14 +50,15 @@ struct sim_word {
             return clock.includes(slot, count);
         }
     };
-    /// A wait of a stream for a value. It is open until a suitable write is queued.
+    /// A wait of a stream for a value. It is open until a write that ends it is queued.
     struct wait {
         sim_word_use use;
-        /// Index and number of the wait, in vector clocks (records of the happens-before order).
+        /// Index and counter of the wait in vector clocks (records of the happens-before order); of
+        /// the stream if a fitting write was already queued.
         std::size_t       slot;
         std::uint64_t     count;
         sim_stream_state* stream = nullptr;
-        std::uint64_t     id     = 0; ///< id of the stream that waits
+        std::uint64_t     id     = 0; ///< id of the stream that waits; 0 if the wait was never open
         /// After the wait has ended: a write that may have ended it, as the vector-clock index and
         /// step of the writer.
         std::size_t   by_slot  = 0;
@@ -68,7 +70,8 @@ struct sim_word {
             by_count = w.count;
             open     = false;
         }
-        /// Returns true if the wait, which has ended, may end at the write `w` instead.
+        /// Returns true if this ended wait could also have ended at the write `w`: its value fits,
+        /// and it is ordered neither after the wait nor after the write found before.
         [[nodiscard]] bool may_end_at(write const& w) const noexcept {
             return use.ends_at(w.value) && !w.vclock.includes(slot, count) &&
                    !w.vclock.includes(by_slot, by_count);
@@ -81,8 +84,8 @@ struct sim_word {
     /// Waits of streams for a value of this word, kept for the race check: the open ones, and the
     /// last `most` that ended.
     std::vector<wait> waits;
-    /// Counters of the gates at which threads wait for this word. A write by a stream increments
-    /// each.
+    /// Notification counters of the `sim_gate`s at which threads wait for this word. A write by a
+    /// stream increments each and wakes the threads.
     std::vector<std::uint64_t*> gates;
 
     /// Returns true if the program did not change the value, now `seen`, after the last write.
@@ -90,18 +93,20 @@ struct sim_word {
         return !done.empty() && value == seen;
     }
 
-    /// The order that a wait gets when it ends: the work before it, and a write that may end it, or
-    /// null.
+    /// What happens before the end of a wait (`clock`), and a write that may end it (`by`). `by` is
+    /// null if a value that the program stored ends the wait.
     struct ending {
         vector_clock clock;
         write const* by = nullptr;
     };
 
-    /// Returns the order that the wait `use` gets: the work before every write that may end the
-    /// wait. Null if nothing ends the wait.
+    /// Returns what happens before the end of the wait `use` of a stream with the vector clock
+    /// `clock`; null if nothing ends it yet. `seen` is the present value. `plain`: the host
+    /// can write the word directly.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
-        // Of each stream or thread: its last write in `clock`, its first that may end the wait.
+        // For each stream or thread that writes: in `known` its last write that `clock` includes,
+        // in `found` its first write that may end the wait.
         std::vector<write const*> known, found;
         bool const                written = is_written(seen);
         auto const                each    = [&](auto const& visit) {
@@ -130,14 +135,14 @@ struct sim_word {
         if (found.empty()) { return {}; }
         return ending{common(found), found.front()};
     }
-    /// Returns the order for a thread that has read the value `seen`: the work before every write
-    /// of this value.
+    /// Returns the work before every write of `seen`, for a thread with the vector clock `clock`
+    /// that has read this value. Null if `clock` includes the last write, or its value differs.
     [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
                                                     vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
         return before({.value = seen, .equal = true}, seen, true, clock);
     }
-    /// Forgets the oldest waits that have ended, except `most`.
+    /// Removes the oldest waits that have ended, until at most `most` of them are left.
     void forget_waits() noexcept {
         auto const ended = [](wait const& w) { return !w.open; };
         auto count = static_cast<std::size_t>(std::count_if(waits.begin(), waits.end(), ended));

@@ -154,7 +154,8 @@ private:
                              [](std::uintptr_t k, entry const& e) { return k < e.key; });
         return static_cast<std::size_t>(at - group.entries.begin());
     }
-    /// Inserts an empty group at the index `group`, with memory for `entries` entries.
+    /// Inserts an empty group (part of the index) at the position `group` of `groups_`. Reserves
+    /// memory for `entries` entries.
     void add_group(std::size_t group, std::size_t entries) {
         group_of_entries added;
         added.entries.reserve(entries);
