@@ -60,7 +60,8 @@ struct sim_platform {
     using device_resource = sim_resource;
     using pinned_resource = sim_pinned_resource;
 
-    /// A non-blocking stream, as `cuda_stream` is.
+    /// A stream that the object creates and owns. By default a non-blocking stream, as
+    /// `cuda_stream` is.
     // The constructor is not inherited, because nvcc 13.0 crashes on an inherited one.
     struct own_stream : sim_stream {
         explicit own_stream(device d = device::current(), sim_stream_options options = {},
@@ -68,17 +69,19 @@ struct sim_platform {
             : sim_stream{d, options, w} {}
     };
 
-    /// Returns true if the process has begun to end. Memory is not freed after that.
+    /// Returns true if the process has begun to end. Destructors of resources and containers then
+    /// neither wait nor free memory.
     [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
-    // A counted reference to a stream that keeps its handle valid. A platform that has this type
-    // announces the destruction of its streams.
+    // A counted reference to a stream, which keeps its handle valid after the owner was destroyed.
+    // `ends` counts destroyed owners, except of raw streams, so that resources notice them.
     using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return detail::sim_machine::ends.load(std::memory_order_acquire);
     }
-    /// The id and device of a stream, valid as long as a hold on the stream exists.
+    /// The id and device of a stream. `recall` reads them from its handle, which may denote another
+    /// stream after the destruction, unless a hold (counted reference) exists.
     struct identity {
         std::uint64_t id;
         sim_device    device;
@@ -113,13 +116,14 @@ struct sim_platform {
     [[nodiscard]] static bool uses_host_page_tables(device d) {
         return d.machine().options.host_page_tables;
     }
-    /// Declares a copy that the calling thread is about to make. `to` or `from` may be null.
+    /// Declares, for the race check, a copy that the calling thread makes, and adds its duration to
+    /// the thread's simulated time. Null `to` or `from` means a file.
     static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
-    /// The call of a part of vram in which the calling thread is, or null. Reports name the line
-    /// that made this call.
+    /// The innermost call of vram, such as of a loader, that the calling thread executes, or null.
+    /// Reports name the program's line that made it, if known.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -129,7 +133,8 @@ struct sim_platform {
         std::unique_lock const    held{state.machine->mutex};
         detail::name_actor(*state.machine, false, state.id, "stream", name);
     }
-    /// Sets the name of the calling thread in reports, if it is a `sim_thread`.
+    /// Sets the name of the calling thread in reports. Does nothing for a thread outside simulated
+    /// time, such as one that neither is nor started a `sim_thread`.
     static void name_thread(char const* name) noexcept {
         detail::sim_machine&          m    = sim_node::current().machine();
         detail::sim_host const* const host = detail::self(m.id).host;
@@ -138,24 +143,28 @@ struct sim_platform {
         detail::name_actor(m, true, host->number, "host thread", name);
     }
 
-    /// Adds a free that a resource refused to the reports of the current `sim_node`.
+    /// Adds a report to the current `sim_node` about a free that a resource refused, such as a
+    /// double free. The error `e` describes it.
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
-    /// Passes an event of a resource to the checker. Takes no simulated time.
+    /// Passes an event of a resource, such as an allocation or a free, to the checks of the
+    /// `sim_node` that has its memory. Takes no simulated time.
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);
     }
-    /// Until `end_resource_call`, records, waits and queries of the calling thread order only a
-    /// resource's frees and allocations.
+    /// Begins the internal work of a resource. Until `end_resource_call`, the thread's records,
+    /// waits and queries order only frees and allocations, so that they hide no race of the
+    /// program.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
-    /// Ends the call of a resource that the last `begin_resource_call` began.
+    /// Ends the internal work of a resource that the thread's last `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
-    /// Until `end_program_call`, the calling thread's records and waits count as those of the
-    /// program. Returns the depth of calls of resources.
+    /// Begins the program's code, such as an observer, inside a resource's call: the thread's waits
+    /// then count as the program's. Returns the argument for `end_program_call`.
     [[nodiscard]] static unsigned begin_program_call() noexcept {
         return std::exchange(detail::resource_depth, 0);
     }
-    /// Ends the effect of `begin_program_call`, which returned `outer`.
+    /// Ends the program's code inside a resource's call. `outer` is the result of the
+    /// `begin_program_call` that began it.
     static void end_program_call(unsigned outer) noexcept { detail::resource_depth = outer; }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
@@ -182,7 +191,8 @@ struct sim_platform {
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }
-    /// Declares that the calling thread has read the present value of a word that streams write.
+    /// Tells the race check that the calling host thread has read the word at `where`: work that
+    /// precedes every write of its present value happens before the thread's next step.
     static void mark_seen(std::uint32_t const* where) noexcept { detail::word_seen(where); }
 
     static void copy(stream s, void* to, void const* from, std::size_t bytes,

@@ -23,8 +23,8 @@ enum class sim_mistake : unsigned char {
     /// Two accesses to the same bytes that no stream, event or wait orders, unless both only read
     /// or both are atomic.
     race,
-    /// A wait for an event, or a query, that nothing orders after the record by another host
-    /// thread.
+    /// A wait for an event, or a query of it, that could have come before the record, because
+    /// nothing orders it after the record by another host thread.
     unordered_wait,
     undeclared_access,  ///< an access of a kernel or host function without a declaration
     overlapping_copy,   ///< a copy with a source and destination that overlap
@@ -79,7 +79,7 @@ enum class sim_mistake : unsigned char {
 /// The part of a program that queued an operation: the program itself, or a part of vram.
 enum class sim_part : unsigned char {
     program,  ///< the program itself
-    handle,   ///< a container of memory, such as `buffer`
+    handle,   ///< an object that owns memory, such as `buffer`
     loader,   ///< a `loader`, which copies batches to the device
     unloader, ///< an `unloader`, which copies results to the host
     staging   ///< a `staging`, which copies pageable memory or files to or from the device
@@ -109,8 +109,10 @@ struct sim_event_of {
     bool host_function = false;
     bool graph         = false; ///< true for a node of a graph that was launched
     /// The part of vram that made the call, or `program` if the user's code made it.
-    sim_part      part   = sim_part::program;
-    std::uint64_t number = 0; ///< number of the operation among all of the `sim_node`, from 1
+    sim_part part = sim_part::program;
+    /// Number of the operation among all of the `sim_node`, from 1. For a record, wait or query of
+    /// an event: number of the last operation before it, or 0.
+    std::uint64_t number = 0;
     std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
     int           device = 0;
     /// Number of the batch or result that a loader or unloader copies, or `no_item`.
@@ -139,12 +141,14 @@ struct sim_event_of {
     }
 };
 
-/// The block that contains the memory of a report. `bytes` is 0 if the block is not known.
+/// The block that contains the memory of a report, or else the nearest at a lower address. `bytes`
+/// is 0 if no block is known.
 ///
 ///     sim_block_of const& block = node.reports().front().block;
 ///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
-    /// Name of the pool or other resource that made the block in a chunk; empty if none did.
+    /// Name of the pool or other resource that allocated the block in a chunk (larger block of its
+    /// upstream); empty without such a resource.
     char const* resource = "";
     /// The first address of the block.
     std::uintptr_t address = 0;
@@ -169,12 +173,12 @@ struct sim_block_of {
 ///     for (sim_report const& r : node.reports()) { std::puts(r.text().c_str()); }
 struct sim_report {
     sim_mistake    kind{};
-    sim_event_of   second{};    ///< the later operation, or the only one; empty for a leak
+    sim_event_of   second{};    ///< the later or only operation; empty if there is none (a leak)
     sim_event_of   first{};     ///< the earlier operation with which it conflicts
     std::uintptr_t address = 0; ///< start of the memory to which the report applies
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< the missing wait or order, in words
-    sim_block_of   block{};      ///< the block that contains the memory, or the last one before it
+    sim_block_of   block{};      ///< the block with the memory, or the nearest at a lower address
     /// For a leak: the number of leaked blocks of this report.
     std::size_t blocks = 1;
     /// Number of times that this mistake occurred at these lines. The other members describe the
@@ -199,12 +203,19 @@ struct sim_report {
 struct sim_unchecked {
     std::uint64_t kernels        = 0; ///< number of kernels that declare no access
     std::uint64_t host_functions = 0; ///< number of host functions that declare no access
-    std::uint64_t pageable = 0; ///< number of accesses to pageable memory without an access history
-    std::uint64_t waits    = 0; ///< number of undecided conflicts: a wait was forgotten
-    std::uint64_t values   = 0; ///< number of writes that may end a wait ordered by another
-    std::uint64_t resource_events = 0; ///< number of lost events of resources (no host memory)
-    /// Number of orders and accesses that could not be recorded for lack of host memory. After the
-    /// first, no races are reported.
+    /// Number of accesses to pageable memory, by the host or a copy, that were not checked.
+    std::uint64_t pageable = 0;
+    /// Number of conflicts that were not decided, because the record of an old wait for a value or
+    /// a collective, which may order them, was discarded.
+    std::uint64_t waits = 0;
+    /// Number of cases in which a later write may also end a wait, but the check has ordered the
+    /// wait after another write.
+    std::uint64_t values = 0;
+    /// Number of allocations, frees and chunks of resources that were not recorded for lack of host
+    /// memory.
+    std::uint64_t resource_events = 0;
+    /// Number of accesses, and of happens-before relations, that were not recorded for lack of host
+    /// memory. After the first, no races are reported.
     std::uint64_t orders  = 0;
     std::uint64_t ignored = 0; ///< number of reports that `sim_node::ignore` suppressed
 
@@ -212,22 +223,22 @@ struct sim_unchecked {
     [[nodiscard]] std::string text() const;
 };
 
-/// A function that is called for each mistake of a node that prints its reports. Must not call the
-/// simulated device.
+/// A function that is called for each report, also a repeated one, of a node with
+/// `sim_on_report::print`, which prints as well. Must not call the simulated device.
 using sim_report_sink = void (*)(sim_report const&);
 
 namespace detail {
 inline std::atomic<sim_report_sink> sim_sink{nullptr};
 }
 
-/// Makes `sink` the function that is called for each printed report (none if it is null). Returns
-/// the previous one.
+/// Makes `sink` the function that is called for each report, also a repeated one, of nodes with
+/// `sim_on_report::print`. Null (the default) means none. Returns the previous one.
 inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
     return detail::sim_sink.exchange(sink);
 }
 
-/// The exception with a report, if `sim_options::on_report` is `throw_it`. Thrown by the call that
-/// made the mistake, or a later one.
+/// The exception that carries a report if `sim_options::on_report` is `throw_it`. The call that
+/// made the mistake throws it or, if that call cannot throw, a later one.
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}

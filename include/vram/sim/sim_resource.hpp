@@ -9,8 +9,8 @@
 
 namespace vram {
 
-/// Allocates device memory. The host must not dereference its addresses, but may use those that
-/// `sim_view` returns.
+/// Allocates device memory. The host must not dereference the pointers; `sim_view` converts them to
+/// host addresses of the contents.
 ///
 ///     pool<stream_ordered<sim_resource>> memory;
 ///

@@ -17,7 +17,8 @@
 namespace vram {
 
 namespace detail {
-/// Sets the name of a stream or host thread in reports. The caller holds the machine's lock.
+/// Sets the name in reports of the host thread (if `host`) or stream with the number `actor`:
+/// `what`, such as "stream", then `name` in quotes. The caller holds the machine's lock.
 inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
                        std::string_view name) noexcept {
     try {
@@ -29,17 +30,16 @@ inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char cons
 /// The kind of a new stream. A blocking stream is ordered with the legacy default stream.
 struct sim_stream_options {
     bool blocking = false;
-    /// If true, the stream behaves as a plain `cudaStream_t`: resources are not notified when it is
-    /// destroyed, so the caller must call `retire`.
+    /// If true, the stream behaves as a plain `cudaStream_t`: resources do not notice its
+    /// destruction, so the caller must first call `retire(stream)` of those that used it.
     bool raw = false;
     /// Name of the stream in reports; if it is empty, they contain a number. The stream copies the
     /// text.
     std::string_view name = {};
 };
 
-/// Owns a stream of the simulated device. Queued work still runs after the destruction. Resources
-/// that used the stream may keep its handle valid until they have recorded an event, except with
-/// `sim_stream_options::raw`.
+/// Owns a stream of the simulated device. Queued work still runs after the destruction. Except with
+/// `sim_stream_options::raw`, no new stream gets the handle while a resource still needs it.
 ///
 /// Failure   The constructor throws `sim_error`.
 /// Threads   Any thread may use the stream.
@@ -108,7 +108,7 @@ inline void sim_name(sim_range range, std::string_view name) {
     std::unique_lock const held{m.mutex};
     m.checker.names.set(range, std::string{name});
 }
-/// Sets the name of the calling thread in reports. Threads that are no `sim_thread` share one name,
+/// Sets the name of the calling thread in reports. Threads outside simulated time share one name,
 /// unless `sim_host_order::checked` is set.
 inline void sim_name(std::string_view name) {
     detail::sim_machine&   m = sim_node::current().machine();

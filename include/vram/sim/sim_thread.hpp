@@ -17,8 +17,8 @@
 
 namespace vram {
 
-/// True if threads in simulated time (`sim_thread`) run one at a time. Under ThreadSanitizer they
-/// run concurrently.
+/// True if threads in simulated time (`sim_thread`) run one at a time, unless `sim_order::freely`
+/// is set. False under ThreadSanitizer, where they run concurrently.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -31,9 +31,9 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A host thread in simulated time. Such threads run one at a time, and may wait for each other
-/// only through `sim_gate`, `sim_platform::lock` and `join`; any other blocking wait stops all of
-/// them. The destructor joins.
+/// A host thread in simulated time. Such threads run one at a time, except with `sim_order::freely`
+/// or ThreadSanitizer. They may wait for each other only through `sim_gate`, `sim_platform::lock`
+/// and `join`: another blocking wait, as for a `std::mutex`, can stop all. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -46,8 +46,8 @@ class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread, with the current device `device`, and the tag of the
-    /// calling thread (`current_tag`).
+    /// Starts `body()` on a new thread, with `device` as its current device. The new thread
+    /// inherits the caller's `current_tag` (a name for the memory that it allocates).
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }
@@ -80,7 +80,8 @@ public:
         join_all(&self, 1);
     }
 
-    /// Blocks until all of `threads` have ended. For the scheduler this is one wait, not several.
+    /// Blocks until all of `threads` have ended. The scheduler sees one wait, so that `sim_explore`
+    /// may have fewer orders to try than with single joins.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};
@@ -153,7 +154,7 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // If this is null, the thread has called `sim_node::finish`, which removed it from the
+        // Null if the thread has called `sim_node::finish`, which already removed it from the
         // scheduler.
         if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->vclock[host->slot]);
@@ -198,7 +199,8 @@ private:
             }
             return ended;
         };
-        // The calling thread is no `sim_thread`, and joins one that another thread started.
+        // A caller that is not in simulated time advances that time itself until the threads have
+        // ended.
         if (me == nullptr) {
             while (!gone()) { detail::sim_outside_step(m, held); }
         } else {
@@ -217,8 +219,8 @@ private:
         }
     }
 
-    /// Ends the simulated time of the calling thread if all `sim_thread`s that it started are
-    /// joined.
+    /// Makes the calling thread an ordinary one, outside simulated time, if it is no `sim_thread`
+    /// and all that it started are joined. `held` locks the machine.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }
@@ -226,7 +228,8 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    /// Null if the threads run freely (`sim_order::freely`, ThreadSanitizer), and after the join.
+    /// The thread's entry in the scheduler. Null if threads run freely (`sim_order::freely`,
+    /// ThreadSanitizer), for an empty object, and after the join.
     detail::sim_host* host_ = nullptr;
     std::thread       thread_;
 };

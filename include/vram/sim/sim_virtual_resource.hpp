@@ -9,7 +9,8 @@
 
 namespace vram {
 
-/// A `virtual_source` on the virtual memory of a simulated device.
+/// Allocates device memory in blocks that can grow in place: the `virtual_source` that maps virtual
+/// memory of a simulated device.
 ///
 ///     sim_virtual_resource memory{{.handle_size = 2_MiB}};
 class sim_virtual_resource : public virtual_source<detail::sim_virtual_memory> {

@@ -22,8 +22,8 @@ namespace detail {
     return m.memory.kind_of(reinterpret_cast<std::uintptr_t>(where), device) != sim_kind::pageable;
 }
 
-/// Queues a write of, or a wait for, a word in memory. Returns false, and queues nothing, if the
-/// word is in pageable memory.
+/// Queues a write of the word at `where`, or a wait for its value, as `use` tells. Returns false,
+/// and queues nothing, if the word is in pageable memory. `name` is the name in reports.
 inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t const* where,
                          sim_word_use use, std::source_location from) {
     sim_stream_state& s = stream.state();
@@ -47,18 +47,20 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// Called when the calling thread has read the word at `where`: orders the thread after the write.
-/// A `sim_gate` may be held.
+/// Tells the race check that the calling host thread has read the word at `where`: work that
+/// precedes every write of its present value happens before the thread's next step. The thread may
+/// hold a `sim_gate`.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
-        // Not a call of the device, which might run a host function that waits for the gate.
+        // Locks the machine directly: a `sim_call` could run a host function that waits for a gate
+        // which this thread holds.
         sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
         m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
     } catch (...) {
-        // There is no host memory to record the order: the work before the write does not happen
-        // before this thread's next step.
+        // Without host memory the order is not recorded: the race check may report a false race
+        // with work before the write.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
     }
 }
@@ -87,8 +89,8 @@ enum class sim_value_is : unsigned char {
     equal     ///< the wait ends if the word is the value
 };
 
-/// Makes the later work of `stream` wait until the word at `where` has the value, as
-/// cuStreamWaitValue32 does. Without such a write, a deadlock is reported.
+/// Makes the later work of `stream` wait until the word at `where` is `value` or, by default, more
+/// (`how`), as cuStreamWaitValue32 does. If nothing writes such a value, a deadlock is reported.
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.
@@ -100,8 +102,9 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the word at `where` at the simulated time of the calling thread. Work before the
-/// stream's write happens before the thread's next step.
+/// Returns the value of the word at `where` at the calling thread's simulated time, to which it
+/// adds the cost of a query. Work before the write of the value happens before the thread's next
+/// step.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///
