@@ -15,7 +15,7 @@ namespace vram {
 /// A number of bytes that is printed with a unit: `bytes{1610612736}` prints "1.50 GiB". The units
 /// are powers of 1024.
 struct bytes {
-    /// Number of bytes to print.
+    /// The size in bytes.
     std::size_t count = 0;
 
     /// The printed size as a string of at most 23 characters, stored in this object.

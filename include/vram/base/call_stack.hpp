@@ -67,7 +67,7 @@ private:
 /// Cost      Some microseconds.
 class frame_text {
 public:
-    /// Makes the text of the call before the return address `address`.
+    /// Makes the text for the call that returns to `address`, such as an element of a `call_stack`.
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
@@ -99,15 +99,16 @@ public:
 
 private:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
-    /// Finds the program or library that contains `at` (see `dladdr`). Sets `moved` to the
-    /// difference between its addresses in memory and in its file.
+    /// Sets `info` to the program or library that contains `at` (see `dladdr`), and `moved` to its
+    /// address in memory minus that in its file. Returns false if there is none.
     [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
 #ifdef __GLIBC__
         void* object = nullptr;
         if (::dladdr1(at, &info, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) {
             return false;
         }
-        // `l_addr`, the first member of `link_map`. <link.h> would define hundreds of macros.
+        // The result `moved` is `l_addr`, the first member of `link_map`. <link.h>, which declares
+        // it, would define hundreds of macros.
         std::memcpy(&moved, object, sizeof moved);
         return true;
 #else

@@ -12,12 +12,13 @@
 
 namespace vram {
 
-/// Counts the bytes or blocks that a scope allocates and frees. Negative if it frees more.
+/// Counts the bytes or blocks that a scope allocates and frees. `value` is negative if the scope
+/// frees more than it allocates.
 ///
 /// Threads   Not synchronised: protect it with a lock.
 struct counter {
-    std::ptrdiff_t value = 0; ///< additions minus subtractions since the scope began
-    std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero
+    std::ptrdiff_t value = 0; ///< the sum of `add` minus the sum of `sub`
+    std::ptrdiff_t peak  = 0; ///< the highest `value` so far; 0 if it was never positive
     std::uint64_t  total = 0; ///< the sum of all additions
 
     /// Adds `n` to the value and to the total. Raises the peak to the value if that is higher.
@@ -29,8 +30,8 @@ struct counter {
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Adds the changes `inner` of a nested scope, as if each was counted after the changes that
-    /// this counter has counted so far.
+    /// Adds what a nested scope counted from 0 on, as if this counter had counted it next. Raises
+    /// the peak to the old `value` plus `inner.peak`, if that is higher.
     constexpr void merge(counter const& inner) noexcept {
         peak = detail::larger_of(peak, value + inner.peak);
         value += inner.value;

@@ -52,14 +52,15 @@ struct stored_error {
     }
 };
 inline constinit thread_local stored_error* first_error = nullptr;
-/// The member `next` of the thread's last stored error, to which the next error is attached. Not
-/// used while the list is empty.
+/// Points to the member `next` of the last error in the thread's list `first_error`, where the next
+/// error is attached. Not used while the list is empty.
 inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
 inline constinit thread_local stored_error spare_error{};
 inline constinit thread_local bool         spare_waits = false;
 
-/// Stores `e` until the calling thread holds no lock. Returns false if there is no memory for `e`.
+/// Adds a copy of `e` to the calling thread's list of errors, which `report_stored_errors` passes
+/// to the error sink later. Returns false if there is no memory for the copy.
 [[nodiscard]] inline bool store_error(error const& e) noexcept {
     auto* fresh = new (std::nothrow) stored_error;
     if (fresh == nullptr) {
@@ -73,7 +74,8 @@ inline constinit thread_local bool         spare_waits = false;
     locks_held |= has_errors;
     return true;
 }
-/// Number of objects `postponed_errors` of this thread. While it is not 0, errors stay stored.
+/// Number of objects `postponed_errors` on this thread. While it is not 0, errors of the thread are
+/// stored instead of passed to the error sink.
 inline constinit thread_local unsigned errors_postponed = 0;
 
 /// Passes the stored errors of the calling thread, which must hold no lock, to the error sink.
@@ -83,8 +85,8 @@ inline constinit thread_local unsigned errors_postponed = 0;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        // Release the memory of the error before the call: the sink may report another error, which
-        // may need `spare_error`.
+        // The error is copied and its memory freed before the sink is called: the sink may report
+        // another error, which may need `spare_error`.
         one.keep(each->what);
         one.next = each->next;
         if (each != &spare_error) {
@@ -97,19 +99,22 @@ inline constinit thread_local unsigned errors_postponed = 0;
     }
 }
 
-/// A lock calls `count_lock()` after locking and `uncount_lock()` before unlocking. If
-/// `uncount_lock()` returns true, the lock calls `report_stored_errors()` after unlocking.
+/// Called by the lock classes after locking and before unlocking, so that errors wait until the
+/// thread holds no lock. If `uncount_lock()` returns true, the lock must call
+/// `report_stored_errors()` after unlocking.
 [[gnu::always_inline]] inline void            count_lock() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
     return --locks_held == has_errors;
 }
 
-/// Returns true if the calling thread holds a lock that counts.
+/// Returns true if the calling thread holds a lock that calls `count_lock()`, such as a
+/// `biased_lock`; otherwise false.
 [[nodiscard]] inline bool holds_lock() noexcept { return (locks_held & ~has_errors) != 0; }
 
-/// While this object exists, errors of its thread are stored as if the thread held a lock. For a
-/// mutex that is held during calls of other resources, which therefore does not count as a lock.
-/// Must be destroyed after the mutex is unlocked.
+/// Postpones the errors of its thread: they are stored while it exists. Its destructor passes them
+/// to the error sink, unless the thread still holds a lock or another such object. Used with a
+/// mutex that does not call `count_lock()`, because other resources are called under it. Must be
+/// destroyed after the mutex is unlocked.
 class postponed_errors {
 public:
     postponed_errors() noexcept { ++errors_postponed; }
@@ -131,7 +136,8 @@ inline constinit std::atomic<bool>                        failure_reported{false
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
-    // Without memory to store the error, the sink is called under the lock.
+    // Under a lock, the error is stored. Without memory for that, the sink is called although a
+    // lock is held.
     bool const now = locks_held == 0 && errors_postponed == 0;
     if (now || !store_error(e)) { sink.load()(e); }
 }
@@ -149,8 +155,9 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Notes that a device has failed for good with `code`. Then `report_error` reports that failure
-/// once, and none of its possible consequences.
+/// Records, if none is recorded yet, a failure of a device for good: its error `code`, which
+/// `text_of(code)` describes. From then on, `report_error` reports this failure in place of the
+/// first error that it may have caused, and drops the others.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);
@@ -162,8 +169,8 @@ inline void forget_device_failure() noexcept {
     detail::failure_reported.store(false);
 }
 
-/// Passes `e` to the error sink, unless a failed device may have caused `e`. Stores `e` while the
-/// thread holds a lock of vram.
+/// Passes `e` to the error sink: at once, or once the calling thread holds no lock of vram. If a
+/// device failure may have caused `e`, reports only that failure, once (see `note_device_failure`).
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_reported.exchange(true)) { return; }

@@ -16,16 +16,17 @@ namespace vram {
 enum class error_kind {
     foreign_pointer,  ///< a free of memory that this resource did not allocate
     wrong_size,       ///< a free with another size than that of the allocation
-    dead_stream,      ///< a stream was destroyed while freed memory waited for its work
+    dead_stream,      ///< freed memory waited for a destroyed stream, or a free was passed one
     platform_error,   ///< a call of the platform, such as `cudaFree`, failed; `code` is its error
-    leak,             ///< memory was live when its resource was destroyed, or could not be freed
+    leak,             ///< memory was live when its resource or scope ended, or could not be freed
     double_free,      ///< a free of a block that is free already
     interior_pointer, ///< a free with an address inside a block instead of its start
     wrong_alignment,  ///< a free with another alignment than the block was allocated with
     /// An exception that could not be thrown to the program, such as one of a destructor, or of a
     /// callback on another thread.
     lost_exception,
-    /// A byte next to a block of `guarded`, or a byte of a freed block, was written.
+    /// A byte just before or after a block, or a byte of a freed block, was written. Found by the
+    /// layer `guarded`.
     overrun,
 };
 
@@ -60,7 +61,7 @@ struct stream_name {
     /// True for a default stream: on another device or thread, its handle means another stream.
     bool is_default = false;
 
-    /// Returns true if any member is set.
+    /// Returns true if the stream is known: at least one member is set.
     [[nodiscard]] constexpr bool known() const noexcept {
         return id != 0 || handle != nullptr || is_default;
     }
@@ -77,9 +78,11 @@ struct code_text {
 /// strings are valid only in the call of the error sink.
 struct error {
     error_kind kind;
-    /// Address passed to the failed function (such as a free), or the start of the leaked block.
+    /// Address passed to the failed function (such as a free), start of a leaked block, or address
+    /// of the byte that was overwritten.
     void const* pointer = nullptr;
-    /// The size that the free or the request passed; for a leak, the sum of all leaked bytes.
+    /// Number of bytes passed to the failed function. For a leak, the sum of all leaked bytes; for
+    /// a dead stream without `pointer`, the freed bytes that waited for it.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
     /// Line of vram's source that reports the error.
@@ -87,15 +90,15 @@ struct error {
 
     call_site   caller          = {};      ///< line of the program that called vram
     std::size_t alignment       = 0;       ///< the alignment that the free passed
-    void const* block           = nullptr; ///< the start of the block that contains `pointer`
+    void const* block           = nullptr; ///< start of the block in or next to which `pointer` is
     std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
     std::size_t block_alignment = 0;       ///< alignment of the allocation of `block`; 0 if unknown
-    std::size_t blocks          = 0;       ///< number of blocks that leaked; 0 if none did
+    std::size_t blocks          = 0;       ///< number of leaked blocks; 0 if not counted
     /// The program's line that allocated `block`, or the leaked blocks.
     call_site allocated_at = {};
     /// The program's line that freed the block before (for a double free).
     call_site   freed_at = {};
-    char const* tag      = nullptr; ///< path of the tag of the allocation (see `tagged`)
+    char const* tag      = nullptr; ///< tag of the block, such as "train/data" (see `tagged`)
     stream_name stream   = {};
     char const* resource = nullptr; ///< type of the resource that reports, such as "pool"
     /// Function of the platform that failed, such as "cudaFree".

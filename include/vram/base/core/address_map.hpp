@@ -106,8 +106,8 @@ private:
     std::size_t      size_ = 0;
 };
 
-/// Returns in which of 64 tables `key` is stored. The result is independent of the bits that select
-/// a cell in that table.
+/// Returns the index (0 to 63) of the table that stores `key` if keys are divided among 64 tables.
+/// Uses other bits than those that select a cell in the table.
 [[nodiscard]] constexpr std::size_t shard_of_64(std::uint64_t key) noexcept {
     std::uint64_t const mixed = scramble(key);
     return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);

@@ -42,8 +42,8 @@ public:
     }
     /// Returns the record of the address `p`, or null if there is none.
     [[nodiscard]] Record* find(void const* p) const noexcept { return records_.find(key(p)); }
-    /// Moves the record of the address `p` to `to` and removes it from the table. Returns false if
-    /// there is none.
+    /// Removes the record of the address `p` from the table and moves it into the object `to`.
+    /// Returns false if there is none.
     bool take(void const* p, Record& to) noexcept {
         Record* const found = find(p);
         if (found == nullptr) { return false; }

@@ -29,8 +29,8 @@ namespace detail {
 ///           lock.
 class biased_lock {
 public:
-    /// Holds the lock from construction to destruction; a guard of `hold_by_bias` may be without
-    /// it. Inlined, so that it stays in registers.
+    /// Holds the lock until its destruction or `unlock()`. A guard that `hold_by_bias` returns may
+    /// not hold it (see `owns_lock()`). Inlined, so that it stays in registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(biased_lock const& owner) noexcept : owner_{&owner} {
@@ -69,8 +69,8 @@ public:
 
         biased_lock const* owner_;
         bool               held_ = false;
-        /// The flag that unlocking sets to false: `inside_` for a lock taken by plain stores,
-        /// `taken_` for one taken by an exchange.
+        /// The flag that `unlock()` sets to false: `inside_` if the lock was taken by plain stores,
+        /// `taken_` if by an atomic exchange.
         std::atomic<bool>* flag_ = nullptr;
     };
 
@@ -79,8 +79,8 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
-    /// Takes the lock only if the calling thread may lock by plain stores (owns the bias). Test
-    /// `owns_lock()` of the result.
+    /// Takes the lock by plain stores if the calling thread owns the bias. Otherwise returns a
+    /// guard without the lock: its `owns_lock()` returns false.
     [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
         return guard{*this, guard::only_by_bias{}};
     }
@@ -103,8 +103,8 @@ private:
     [[nodiscard, gnu::always_inline]] bool take_by_bias() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            // The compiler must not move the load up. `process_fence::make()` orders both accesses
-            // for the CPU when another thread revokes the bias.
+            // The compiler must not move the load of `use_` above the store to `inside_`. The CPU's
+            // order of the two is ensured by `process_fence::make()` in `share`.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
@@ -122,13 +122,14 @@ private:
     /// thread locks by plain stores.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
-        // The thread `first_` may have got the bias again after the caller read `use_`.
+        // After the caller read `use_`, the bias may have been given back to the thread `first_`.
+        // The exchange then does not exclude that thread, so it is undone.
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Counts how often in a row the thread `first_` locks by an exchange. At `enough_`, lets this
-    /// thread lock by plain stores.
+    /// Gives the bias back to its former owner, the thread `first_`, once it has taken the lock
+    /// `enough_` times in a row by an exchange. The caller must hold the lock.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -155,19 +156,20 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias: the thread `first_` may not lock by plain stores until `count()` permits
-    /// it again. Returns when that thread does not hold the lock.
+    /// Revokes the bias, so that all threads lock by an exchange until `count()` gives it back.
+    /// Waits until the owner of the bias, if any, has unlocked.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
             process_fence::make();
-            // Now either `first_` reads `use::ending`, or this thread reads that `inside_` is true.
+            // After the fence, either the owner of the bias reads `use::ending` and does not lock,
+            // or its store to `inside_` is visible here, and this thread waits.
             for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Called between two attempts to take the lock. Pauses, each time twice as long as before;
-    /// after a while, yields the core instead.
+    /// Function object for a loop that polls the lock. Each call pauses, twice as long as the call
+    /// before; after some calls, it yields the core instead.
     class waiting {
     public:
         void operator()() noexcept {
@@ -199,8 +201,8 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// The thread that may, or could last, lock by plain stores (owner of the bias), as the address
-    /// of its `locks_held`. Null initially.
+    /// The thread that owns the bias or owned it last, identified by the address of its
+    /// `locks_held`. Null if no thread has owned it yet.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
     /// True while the owner of the bias holds the lock by a plain store. May also be true during a
@@ -209,11 +211,11 @@ private:
     /// True while a thread holds the lock by an atomic exchange. May also be true during a failed
     /// attempt to lock.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that the thread `first_` has locked by an exchange, without
-    /// waiting.
+    /// Number of times in a row that the thread `first_`, the former owner of the bias, took the
+    /// lock by an exchange at its first attempt.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which the thread `first_` may lock by plain stores again. Doubled
-    /// each time, as revoking is slow.
+    /// Value of `in_a_row_` at which the thread `first_` gets the bias back. Each time that
+    /// happens, it is doubled (up to a limit), because revoking the bias is slow.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

@@ -22,29 +22,31 @@ extern "C" {
 struct vram_eh_bases {
     void* text;
     void* data;
-    void* function; ///< the first address of the function
+    void* function; ///< first address of the function that `vram_find_fde` found
 };
-/// Returns the unwind table's entry for the function that contains `address`. A null pointer if no
-/// library defines it.
+/// Function of the compiler's runtime: returns the unwind table's entry for the function that
+/// contains `address`, or null, and sets `found`. If no library defines it, `&vram_find_fde` is
+/// null.
 [[gnu::weak]] void const* vram_find_fde(void* address, vram_eh_bases* found) noexcept
     asm("_Unwind_Find_FDE");
 }
 #endif
 
-/// How a stack walk finds the return address of a function and its caller's rbp: both are at fixed
-/// distances from the stack pointer or rbp. Read from the unwind tables for exceptions (DWARF,
-/// .eh_frame). A rule that this class cannot express is `unknown`.
+/// How a stack walk gets from a function to its caller: where the return address and the caller's
+/// rbp are, as distances from the stack pointer or rbp. Read from the unwind tables for exceptions
+/// (DWARF, .eh_frame). A rule that this class cannot express is `unknown`.
 struct frame_rule {
     enum class base : std::uint8_t {
         unknown,
-        none, ///< the function is the outermost one of the stack, such as `_start`
+        none, ///< no caller: the function is the outermost one, such as `_start`
         stack_pointer,
         rbp
     };
 
     base from  = base::unknown;
-    bool saved = false; ///< true if the frame has the caller's rbp; else it is still in rbp
-    /// Distance from the base to the end of the frame. The return address is just below the end.
+    bool saved = false; ///< true if the caller's rbp is saved in the frame; else rbp has it
+    /// Distance in bytes from the register `from` to the end of the frame. The return address is in
+    /// the 8 bytes below the end.
     std::int32_t size = 0;
     /// If `saved`: offset in bytes (negative) from the end of the frame to the caller's rbp.
     std::int32_t rbp = 0;
@@ -88,7 +90,7 @@ private:
         at_ += sizeof w;
         return w;
     }
-    std::uint64_t take_unsigned() noexcept { // reads DWARF's format of numbers, LEB128
+    std::uint64_t take_unsigned() noexcept { // reads a number in LEB128 and returns it
         std::uint64_t value = 0;
         for (unsigned shift = 0;; shift += 7) {
             std::uint8_t const byte = *at_++;
@@ -96,7 +98,7 @@ private:
             if (byte < 0x80) { return value; }
         }
     }
-    std::int64_t take_signed() noexcept { // LEB128 with a sign
+    std::int64_t take_signed() noexcept { // reads a signed LEB128 number
         std::uint64_t value = 0;
         for (unsigned shift = 0;;) {
             std::uint8_t const byte = *at_++;
@@ -116,7 +118,7 @@ private:
     /// supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
-        case 0x00: return encoding == 0x50 ? 0 : 8; // 0x50, DW_EH_PE_aligned: not supported
+        case 0x00: return encoding == 0x50 ? 0 : 8; // a pointer, unless DW_EH_PE_aligned (0x50)
         case 0x02:
         case 0x0A: return 2;
         case 0x03:
@@ -155,15 +157,15 @@ private:
                 break;
             }
             case 'L': ++at_; break;
-            default: return false; // not supported, such as 'S': a frame that a signal made
+            default: return false; // unsupported, such as 'S' (frame made by a signal)
             }
         }
         at_ = after;
         return run(cie + 4 + length);
     }
 
-    /// Runs the unwind instructions (DW_CFA opcodes) up to the call or `end`. Returns false if one
-    /// is not supported.
+    /// Executes unwind instructions (DW_CFA opcodes) from `at_` to `end`, as far as they apply to
+    /// the call at `offset_`. Returns false if one is not supported.
     [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
         while (at_ < end && place_ <= offset_) {
             std::uint8_t const  op   = *at_++;
@@ -183,11 +185,11 @@ private:
         switch (op) {
         // DW_CFA_nop: changes nothing.
         case 0x00: return true;
-        // DW_CFA_advance_loc1, 2, 4: raises the offset from which on the next rule holds.
+        // DW_CFA_advance_loc1, 2, 4: what follows holds from a later offset in the function on.
         case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true;
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
-        case 0x05: { // DW_CFA_offset_extended: the function saves this register on its stack
+        case 0x05: { // DW_CFA_offset_extended: a register's value is saved in the frame
             auto const which = take_unsigned();
             return save(which, static_cast<std::int64_t>(take_unsigned()));
         }
@@ -220,7 +222,7 @@ private:
             now_.from = frame_rule::base::unknown;
             return true;
         // DW_CFA_expression, DW_CFA_val_expression: a formula gives the place of a register or its
-        // value.
+        // value. Not supported for rbp and the return address.
         case 0x10:
         case 0x16: {
             auto const which = take_unsigned();
@@ -254,10 +256,11 @@ private:
     std::uint64_t       code_factor_  = 1;
     std::int64_t        data_factor_  = 1;
     std::size_t         pointer_size_ = 8;
-    /// Offset in the function from which on `now_` is the rule: the sum of the advances so far.
+    /// Offset in bytes from the start of the function to the code for which `now_` is the rule.
+    /// Advance instructions raise it.
     std::uint64_t place_ = 0;
     frame_rule    now_{};
-    frame_rule    first_{}; ///< the rule at the start of the function, for DW_CFA_restore
+    frame_rule    first_{}; ///< rule at the start of the function; DW_CFA_restore returns to it
     frame_rule    stack_[deepest]{};
     std::size_t   depth_ = 0;
 };

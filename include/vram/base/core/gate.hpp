@@ -38,8 +38,8 @@ public:
         return condition_.wait_for(held, most, ready);
     }
 
-    /// Waits for `ready()` as `wait_for` does, but polls instead of sleeping. For waits of a few
-    /// microseconds.
+    /// Waits as `wait_for` does, but instead of sleeping polls for a notification, with the mutex
+    /// unlocked. For waits of a few microseconds.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;
@@ -74,8 +74,9 @@ private:
     std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
 };
 
-/// Waits at the gate `g` until `ready()` returns true. Before, the caller has polled for `polls`,
-/// except on a platform with simulated time: its gate counts that time as polling.
+/// Waits at the gate `g` until `ready()` returns true, after the caller has polled for the time
+/// `polls`. With simulated time, the caller does not poll; the gate counts the first `polls` of the
+/// wait as polling.
 template <class Gate, class Guard, class Ready>
 void wait_after_polls(Gate& g, Guard& held, Ready const& ready, std::chrono::nanoseconds polls) {
     if constexpr (requires(Gate& one) { one.wait(held, ready, polls); }) {

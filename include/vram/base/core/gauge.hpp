@@ -24,8 +24,8 @@ public:
         return *this;
     }
 
-    /// Adds `bytes` if the sum does not exceed `limit`; returns true if it did. Other threads never
-    /// see refused bytes.
+    /// Adds `bytes` and returns true, unless the sum would exceed `limit`: then changes nothing and
+    /// returns false.
     [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
         std::size_t now = used_.load(std::memory_order_relaxed);
         do {

@@ -33,7 +33,8 @@ template <class Cell>
 class hash_cells {
 public:
     hash_cells() = default;
-    /// Allocates `count` zeroed cells. `count` must be a result of `enough`.
+    /// Allocates `count` zeroed cells. `count` must be a result of `enough`: a power of two, at
+    /// least `least`.
     explicit hash_cells(std::size_t count)
         : cells_{static_cast<Cell*>(::operator new(count * sizeof(Cell)))}, mask_{count - 1} {
         shift_ = 64;
@@ -47,12 +48,13 @@ public:
         return *this;
     }
     ~hash_cells() {
-        // The first condition decides. g++ does not see that the second follows from it, and warns.
+        // `mask_ != 0` alone means that `cells_` was allocated. The second condition, which follows
+        // from it, prevents a warning of g++.
         if (mask_ != 0 && cells_ != &detail::no_cells<Cell>) { ::operator delete(cells_); }
     }
 
-    /// Returns the number of cells for `size` keys: at least the present number. `room(cells)`
-    /// returns the largest number of keys in `cells` cells.
+    /// Returns how many cells the table needs for `size` keys: a power of two, at least the present
+    /// number. `room(cells)` returns how many keys fit in `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;

@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// A mutex that can be a member of a movable class. While a thread holds it, the thread calls no
-/// upstream resource, and no platform function that waits.
+/// A mutex that can be a member of a movable class. The thread that holds it must call no upstream
+/// resource, and no platform function that waits, so that other threads wait only briefly.
 ///
 /// Threads   The owner must not be moved while a thread holds or awaits the lock.
 class lock {

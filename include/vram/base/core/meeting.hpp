@@ -28,8 +28,8 @@ public:
     template <class Ready>
     void wait(guard& held, Ready ready) {
         for (;;) {
-            // The number is read before `ready()` is called. If another thread notifies after that,
-            // the number has changed, and this thread does not sleep.
+            // `calls_` is read before `ready()` is called. If another thread notifies after that,
+            // `calls_` differs from `seen`, and this thread does not sleep.
             unsigned const seen = calls_.load(std::memory_order_acquire);
             if (ready()) { return; }
             held.unlock();

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Default argument of an unused template parameter, which makes a function a template. Then nvcc
-/// compiles it only in files that use it.
+/// Default argument of an unused template parameter, `template <class = only_if_used>`. It makes a
+/// function a template, which nvcc compiles only in files that use it.
 struct only_if_used {};
 
 } // namespace detail

@@ -18,7 +18,8 @@ namespace detail {
 
 /// Detects the end of the process: `exit` was called, or `main` has returned. An object that owns
 /// memory or handles calls `watch` in its constructor. If it is in static storage, its destructor
-/// then sees that `began` is true.
+/// then sees that `began` is true, provided that the thread that ends the process has called
+/// `watch`.
 ///
 /// Threads   Any thread may call.
 /// Cost      `began` is one relaxed load; `watch` is one more, and a thread-local store.
@@ -30,11 +31,11 @@ public:
     /// as by cudaErrorCudartUnloading.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
-    /// Makes `began()` return true before the first object in static storage is destroyed at the
-    /// end of the process.
+    /// Makes `began()` return true from the end of the process on: before static objects are
+    /// destroyed, if the thread that ends the process has called `watch`.
     static void watch() noexcept {
-        // `atexit` handlers run last in, first out: this one runs before the destructor of each
-        // static object that was constructed earlier.
+        // `note` sets `began_`. As `atexit` handlers run last in, first out, it runs before the
+        // destructors of static objects constructed before this first call.
         [[maybe_unused]] static int const armed = std::atexit(note);
         // Written only when it changes, so that threads which only read the shared variable do not
         // slow each other down.
@@ -46,8 +47,8 @@ public:
     }
 
 private:
-    /// A thread-local object. At the end of its thread it registers `note` again, to run before the
-    /// destructors of static objects made since.
+    /// A thread-local object of each thread that called `watch`. At the end of the thread it
+    /// registers `note` again, to run before the destructors of static objects constructed since.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);
@@ -65,7 +66,7 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    /// True if a thread has called `watch` since the last destruction of a `farewell`.
+    /// True if any thread has called `watch` since the last end of a thread that had called it.
     static inline constinit std::atomic<bool> made_{false};
 };
 

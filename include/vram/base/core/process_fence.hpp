@@ -34,8 +34,8 @@ namespace detail {
 /// Cost      `make` takes a few microseconds and interrupts the cores of this process.
 class process_fence {
 public:
-    /// Returns true if `make` may be called. The first call registers the process for the system
-    /// call `membarrier`.
+    /// Returns true if the system call `membarrier` of `make` is available; otherwise `make` must
+    /// not be called. The first call registers the process for `membarrier`.
     [[nodiscard]] static bool available() noexcept {
 #ifdef VRAM_HAS_PROCESS_FENCE
         static bool const registered =

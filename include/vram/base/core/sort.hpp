@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Moves `at[hole]` of a binary heap down until no child comes after it. `before(a, b)`: `a` comes
-/// first.
+/// Restores the order of a binary heap with its last element on top: moves `at[hole]` down until no
+/// child comes after it. `before(a, b)` returns true if `a` comes before `b`.
 template <class Element, class Before>
 void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& before) {
     Element moved = std::move(at[hole]);

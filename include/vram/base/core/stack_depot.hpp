@@ -36,8 +36,8 @@ struct stack_node {
     }
 };
 
-/// All different call stacks that were stored in this process. None is freed, because an event may
-/// refer to one until the process ends.
+/// All different call stacks that were stored in this process. None is freed, so that a pointer to
+/// one is valid until the process ends.
 ///
 /// Threads   Any thread may call any function.
 class stack_depot {
@@ -95,9 +95,9 @@ private:
     }
 };
 
-/// Walks the stack of the calling thread. A thread stores a rule for each return address that the
-/// compiler's unwinder finds (see `frame_rule`). It walks by these rules where possible, which is
-/// faster, and otherwise by the unwinder.
+/// Reads the call stack of the calling thread. Fast if this call stack was stored before and the
+/// thread has a `frame_rule` (how to get from a function to its caller) for each return address.
+/// Otherwise calls the compiler's unwinder, which is slower, and stores the rules.
 ///
 /// Failure   `here` returns null if the compiler has no unwinder, or without host memory.
 /// Threads   Any thread.
@@ -151,8 +151,8 @@ private:
         }
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the rule by which a walk continues from this return address; null if this thread
-        /// has not stored one.
+        /// Returns the rule that this thread has stored for the return address `address`: how to
+        /// find the caller of its function. Returns null if there is none.
         [[nodiscard]] frame_rule const* rule(void const* address) const noexcept {
             for (auto const& each : rules[set(address)]) {
                 if (each.address == address) { return &each.is; }
@@ -171,8 +171,7 @@ private:
             void const* address = nullptr;
             frame_rule  is{};
         } rules[sets][ways];
-        /// Number of rules stored so far. Modulo `ways`, the index in a set at which the next rule
-        /// replaces another.
+        /// Number of rules stored so far. The next rule replaces number `turn % ways` of its set.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
         std::uintptr_t end    = 0; ///< the first address above the stack; 0 if unknown
@@ -180,12 +179,12 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Walks the stack from the frame address `frame` by stored rules. Returns null if a rule or
-    /// the call stack is not stored.
+    /// Walks the stack from the frame address `frame` by the rules of this thread. Returns null if
+    /// that fails or the call stack is not in `stack_depot` yet; the caller then uses the unwinder.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
-        // Address of the word of the stack that contains the return address: above the saved rbp.
+        // Where on the stack the return address is: 8 bytes above the saved rbp.
         auto at = reinterpret_cast<std::uintptr_t>(frame + 1);
         // The frame may be on another stack, such as that of a signal handler.
         if (at < its->lowest || at >= its->end) { return nullptr; }
@@ -197,8 +196,8 @@ private:
             frame_rule const* const rule = its->rule(found[count - 1]);
             if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
             if (rule->from == frame_rule::base::none) { break; }
-            // The address after the return address is the stack pointer of the calling function at
-            // the call.
+            // At its call, the stack pointer of the calling function was just above the return
+            // address.
             std::uintptr_t const low = at + sizeof(void*);
             std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
                                        static_cast<std::size_t>(rule->size);
@@ -213,8 +212,8 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory in which the calling thread stores its frame rules. Does nothing if the
-    /// thread is ending.
+    /// Allocates the memory in which the calling thread stores its frame rules. `its` stays null
+    /// without host memory, or if the thread is ending.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {
@@ -231,11 +230,11 @@ private:
 #if __has_include(<unwind.h>)
     struct walk_state {
         unsigned           asked;
-        void const* const* frame; ///< frame address of the function `here()`, which the walk skips
+        void const* const* frame; ///< frame address (rbp) of `here()`, to compute `regular`
         unsigned           count = 0;
         bool               begun = false;
-        /// True if the unwinder finds the return address of `here` at `frame[1]`. Otherwise no
-        /// rules are stored.
+        /// True if the unwinder confirms that the return address of `here()` is at `frame[1]`,
+        /// where `by_rules` begins. Otherwise no rules are stored.
         bool        regular = false;
         void const* frames[most]{};
     };

@@ -26,19 +26,20 @@ struct tag_node {
     std::uint32_t   id;   ///< the number of the tag, from 1 on
 };
 
-/// All tags of the process, never freed. Each path is stored once, so that equal tags have equal
-/// addresses.
+/// All tags of the process (names for the purpose of memory, nested as in "train/optimizer"). They
+/// are never freed. Each path is stored once, so that equal tags have equal addresses.
 ///
-/// Failure   `descend` leaves out a level that cannot be stored: no host memory, or too many tags
-///           or characters.
+/// Failure   `descend` leaves out a level (one name of a path) that cannot be stored: no host
+///           memory, or too many tags or characters.
 /// Threads   Any thread may call any function.
 class tag_tree {
 public:
     static constexpr std::size_t   longest = 255;    ///< the largest number of characters of a path
     static constexpr std::uint32_t most    = 65'535; ///< the largest number of tags
 
-    /// Returns the tag `name` within `outer` (null: the outermost level); makes it if it is new.
-    /// Each '/' begins a further level.
+    /// Returns the tag with the path of `outer` (null: no path) followed by `name`; makes it if it
+    /// is new. Each '/' begins a further level. A level that is empty, or named like the one around
+    /// it, is left out.
     [[nodiscard]] static tag_node const* descend(tag_node const* outer, char const* name,
                                                  std::size_t length) noexcept {
         char const* const end = name + length;

@@ -13,12 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// The present value, the peak and the sum of all additions of a number.
+/// A number, such as the live bytes, with its peak and the sum of all additions to it.
 ///
 /// Threads   Not synchronised: protect it with a lock.
 struct tally {
-    std::size_t   value = 0; ///< the current value
-    std::size_t   peak  = 0; ///< the largest `value` since the construction
+    std::size_t   value = 0; ///< the sum of `add` minus the sum of `sub`
+    std::size_t   peak  = 0; ///< the largest `value` so far
     std::uint64_t total = 0;
 
     constexpr void add(std::size_t n) noexcept {

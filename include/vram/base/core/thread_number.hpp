@@ -16,8 +16,8 @@ namespace detail {
 /// Bit n of this bitmap is set while a running thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads that found all numbers below `most_thread_numbers` in use. They get larger
-/// numbers, which they may share.
+/// Number of threads so far that found all numbers below `most_thread_numbers` in use. Gives them
+/// larger numbers, which several threads may share.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;
@@ -61,8 +61,8 @@ private:
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
     struct own_holder : thread_number_holder {
-        // Destructors that run later get the shared number 1024: another thread may already have
-        // this thread's number.
+        // Thread-local objects that are destroyed later see the shared number 1024, because another
+        // thread may already have this thread's number.
         ~own_holder() { number_of_the_thread = most_thread_numbers; }
     };
     thread_local own_holder const held;

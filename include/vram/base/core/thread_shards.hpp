@@ -23,11 +23,11 @@ template <class Shard>
 class thread_shards {
 public:
     static constexpr unsigned count = 32;
-    /// Bit i is set if the shard i is in the set.
+    /// A set of shards (elements of the array): bit i is set if it contains shard i.
     using set = std::uint32_t;
 
-    /// Returns the shard of the calling thread. At its first use, marks it as used, under the lock
-    /// that `lock(shard)` returns.
+    /// Returns the shard (element of the array) of the calling thread. If no thread has used it
+    /// before, adds it to the set `used()` while holding the lock that `lock(shard)` returns.
     template <class Lock>
     [[nodiscard, gnu::always_inline]] Shard& mine(Lock const& lock) noexcept {
         unsigned const at = thread_number() % count;

@@ -16,8 +16,8 @@ namespace detail {
 /// The number of the trial (one call of `survives_oom`) to which the thread belongs; 0 for none.
 inline constinit thread_local std::uint64_t trial_of_thread = 0;
 
-/// Until the end of the scope, the calling thread belongs to the trial `number` (one call of
-/// `survives_oom`).
+/// While the object exists, its thread belongs to the trial `number` (one call of `survives_oom`),
+/// which may refuse the thread's allocations. The destructor restores the trial before it.
 class [[maybe_unused]] trial_scope {
 public:
     explicit trial_scope(std::uint64_t number) noexcept

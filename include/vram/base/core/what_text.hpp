@@ -21,8 +21,8 @@ class what_text {
 public:
     explicit what_text(char const* literal) noexcept : literal_{literal} {}
 
-    /// Stores the text that `build()` returns, or `literal`, which is not copied, if `build`
-    /// throws.
+    /// Stores the text that `build()` returns. If `build` throws, the text is `literal`, which must
+    /// outlive the object and its copies.
     template <class Build>
     what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
         try {
@@ -50,13 +50,14 @@ private:
     }
 }
 
-/// Returns the beginning of a message that names the line `at`; empty if the line is unknown.
+/// Returns the line `at` as the beginning of a message, such as "train.cpp:12: ". Returns an empty
+/// text if the line is unknown.
 [[nodiscard]] inline std::string line_of(call_site at) {
     return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
 }
 
-/// Returns `call()`. If that throws an `Error` without a line of the program, throws a copy with
-/// the line `at`.
+/// Returns `call()`. If that throws an `Error` without a known `caller()`, throws a copy that has
+/// `at`, the line of the program, as its caller.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

@@ -12,8 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A host thread for platforms that run in real time. The destructor and the assignment wait until
-/// the callable returns: make it return before that, such as by a stop token.
+/// A host thread that its destructor and the assignment join, for platforms without simulated time.
+/// On another thread, both wait until the callable returns: make it return first, such as by a stop
+/// token.
 ///
 ///     worker w{device, [&] { ... }};
 ///
@@ -22,8 +23,8 @@ class worker {
 public:
     worker() = default;
 
-    /// Starts `body()` on a new thread, which begins with the tag of the calling thread. The first
-    /// argument is ignored.
+    /// Starts `body()` on a new thread, which begins with the tag of the calling thread
+    /// (`current_tag`). The device is ignored; `sim_thread` needs one.
     template <class Device, class Body>
     worker(Device const&, Body&& body)
         : thread_{[from = current_tag(), run = std::forward<Body>(body)]() mutable {
