@@ -28,8 +28,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // Without a line of the program, the message names the line of vram, except for the leak of
-        // a resource.
+        // If the line of the program is unknown, the message ends with the line of vram that made
+        // the error, except for the leak of a resource.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -148,8 +148,8 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Appends the known arguments of a free (size, wrong alignment, stream), and the `cause` of
-    /// the error in parentheses.
+    /// Appends the known arguments of a free (size, wrong alignment, stream) and, if set, the
+    /// `cause` of the error. `words` introduces the first size or alignment.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {

@@ -51,8 +51,8 @@ struct memory_usage {
         ++restarts;
         return before;
     }
-    /// Raises `peak_live` and `peak_reserved` to at least those of `before`, and counts the call in
-    /// `restarts`.
+    /// Raises `peak_live` and `peak_reserved` to at least those of `before`, such as the result of
+    /// `restart_peaks`, so that they cover the time before it too. Adds 1 to `restarts`.
     constexpr void raise_peaks(memory_usage const& before) noexcept {
         if (before.peak_live > peak_live) { peak_live = before.peak_live; }
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }

@@ -14,13 +14,13 @@
 
 namespace vram {
 
-/// An owner of live memory at the time of a refused allocation.
+/// A tag, or a line of the program, that had live memory when an allocation was refused.
 ///
 ///     for (memory_holder const& h : e.numbers().holders) { std::puts(h.owner.path()); }
 struct memory_holder {
     memory_tag  owner{};    ///< tag of the memory; the empty tag for memory without a tag
-    call_site   at{};       ///< the line that allocated the memory; unknown if several lines did
-    std::size_t bytes  = 0; ///< live bytes; 0 if this element is not used
+    call_site   at{};       ///< the line that allocated the memory; unknown in a list of tags
+    std::size_t bytes  = 0; ///< live bytes; 0 in an unused element of `shortage::holders`
     std::size_t blocks = 0; ///< number of live blocks
 };
 
@@ -42,8 +42,8 @@ struct shortage {
     std::size_t limit        = no_limit;
     std::size_t device_free  = 0; ///< free bytes of the device; 0 if not known
     std::size_t device_total = 0; ///< total bytes of the device; 0 if not known
-    /// With a layer `tracking`: the three tags with the most live bytes. If only one tag has any:
-    /// the program's lines instead.
+    /// With a layer `tracking`: the up to three tags with the most live bytes, the largest first.
+    /// If only one tag has live bytes, the lines with the most live bytes instead.
     std::array<memory_holder, 3> holders{};
 
     /// Returns true if the resource that refused the request has a limit.

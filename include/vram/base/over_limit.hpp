@@ -15,8 +15,8 @@ namespace vram {
 class over_limit : public out_of_memory {
 public:
     /// \param asked  the requested bytes
-    /// \param live  the counted bytes before the request
-    /// \param limit  the largest count
+    /// \param live  the bytes that counted against the limit before the request
+    /// \param limit  the largest number of bytes that may count
     /// \param rounded  the bytes that the request would add, if more than `asked`
     over_limit(std::size_t asked, std::size_t live, std::size_t limit,
                std::size_t rounded = 0) noexcept

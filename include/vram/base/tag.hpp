@@ -24,8 +24,8 @@ class memory_tag {
 public:
     constexpr memory_tag() noexcept = default; ///< no tag: the path is empty
 
-    /// Returns false for the empty tag, which memory has that was allocated outside of each scope
-    /// `tagged`, and otherwise true.
+    /// Returns true unless this is the empty tag. Memory allocated outside of all scopes `tagged`
+    /// has the empty tag.
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
     /// Returns the names from the outermost to the innermost, such as "train/optimizer"; empty for
     /// the empty tag.
@@ -62,12 +62,12 @@ private:
 
 namespace detail {
 
-/// An open scope `tagged` of a thread, in a list. The tag is looked up when it is needed for the
-/// first time.
+/// A scope `tagged` that has not ended. `find` returns its tag. The tag of a scope with a literal
+/// is made when `find` first needs it.
 struct tag_scope {
     tag_scope*      outer;
-    char const*     name; ///< the name, until the tag is looked up; then null
-    tag_node const* node; ///< the tag, after it was looked up; null is the empty tag
+    char const*     name; ///< name to append to the outer scope's tag; null once `node` is valid
+    tag_node const* node; ///< the tag, valid if `name` is null; a null `node` is the empty tag
 
     [[gnu::noinline]] tag_node const* find() noexcept {
         if (name == nullptr) { return node; }

@@ -29,25 +29,28 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
     requires(noexcept(r.extend(p, n, n)) && noexcept(r.shrink(p, n, n))) || !detail::sees_noexcept;
 };
 
-/// An expandable resource whose blocks may contain pages without physical memory (unbacked pages).
-/// `drop` and `remap` do not wait for streams: the caller ensures that no stream still uses the
-/// pages that lose their memory.
+/// An expandable resource whose blocks may contain pages without physical memory of their own
+/// (unbacked pages). `drop` and `remap` take memory from pages without a wait: the caller ensures
+/// that no stream still uses those pages.
 template <class R>
 concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
                                                                  void const* q, std::size_t n) {
-    // `widen(p, bytes, more)` extends a block by unbacked addresses.
+    // `widen(p, bytes, more)` extends a block by `more` bytes of addresses without physical memory.
+    // If it returns false, nothing changed.
     { r.widen(p, n, n) } -> std::same_as<bool>;
-    // Returns the number of backed bytes in a range.
+    // Returns how many bytes of a range have physical memory.
     { c.mapped(q, n) } -> std::same_as<std::size_t>;
-    // Backs every page that overlaps the range; if it returns false, it has backed none.
+    // Gives physical memory to each page without it that overlaps the range. If it returns false,
+    // no page got memory.
     { r.fill(p, n) } -> std::same_as<bool>;
     // Releases the memory of the pages entirely in the range, and returns its bytes.
     { r.drop(p, n) } -> std::same_as<std::size_t>;
     // `remap(from, n, to, m)` moves memory of pages entirely in [from, from + n) to unbacked pages
     // that overlap [to, to + m). Returns the bytes moved; their contents are lost.
     { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
-    // Returns the page that now has the memory which last backed the page of `q`, or null.
-    // If `remap` moves the memory back, earlier uses of `q` need only be ordered before later ones.
+    // If another page now has the physical memory that last backed the page of `q`, returns that
+    // page, otherwise null. If `remap` moves the memory back, the host need not wait for earlier
+    // uses of `q`, but they must be ordered before later ones.
     { c.moved_to(q) } -> std::same_as<void*>;
     requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
              noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n)) && noexcept(c.moved_to(q))) ||

@@ -16,7 +16,8 @@ struct growth_request {
     /// The smallest chunk, or extension of one, that serves the request, rounded as the pool rounds
     /// sizes.
     std::size_t needed = 0;
-    /// Bytes that the pool has reserved so far for blocks of this kind (small or large).
+    /// Bytes that the pool has reserved so far; for `pool`, only those in chunks of the request's
+    /// kind (for small or for large blocks).
     std::size_t held = 0;
     /// Free bytes of the device; 0 if the policy's `asks_device` is false, so that the pool makes
     /// no query.

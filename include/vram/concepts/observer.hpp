@@ -16,16 +16,16 @@ namespace vram {
 enum class memory_event_kind : unsigned char {
     allocated,    ///< a block was allocated; sent before the allocation returns it
     freed,        ///< a block is about to be freed; the resource has not reused it yet
-    free_refused, ///< the free of an earlier event `freed` was invalid, and freed nothing
+    free_refused, ///< the resource rejected the free that an earlier event `freed` announced
     all_freed,    ///< all blocks in the range are free (`reset` or `unwind` of `monotonic`)
-    /// The resource got a chunk, in which it will allocate blocks. A chunk that grows is added part
-    /// by part, and removed at once.
+    /// The resource got a chunk, in which it will allocate blocks. A chunk that grows sends one
+    /// event per part; when it returns to the upstream, one `chunk_removed` covers all parts.
     chunk_added,
     chunk_removed,  ///< a chunk is about to return to the upstream; blocks live in it are leaks
     pages_mapped,   ///< physical memory was mapped to a range of a chunk
     pages_unmapped, ///< physical memory of a range of a chunk was unmapped
-    /// The resource made a stream wait for freed memory, or the host if `stream` is empty. `memory`
-    /// is the block then allocated, or null.
+    /// The resource made a stream wait for freed memory or, if `stream` is empty, the host waited.
+    /// `memory` is the block allocated after the wait, or null.
     stream_waited,
     /// Sent by `stream_ordered` after `freed`, before the block returns to the upstream: no stream
     /// uses the block any more.
@@ -51,11 +51,12 @@ struct memory_event {
     void*       memory   = nullptr;
     /// The size that the caller requested; for chunks and pages, their size.
     std::size_t bytes = 0;
-    /// Stream of the resource's call that caused the event; empty if that call takes no stream.
+    /// Stream that was passed to the resource in the call that caused the event. Empty if there was
+    /// none, and for events without a stream, such as a wait of the host.
     std::optional<Stream> stream{};
     call_site             at{}; ///< line of the program that called the resource, if known
-    /// For `allocated`: true if any stream may use the block at once. Otherwise streams other than
-    /// `stream` must first wait.
+    /// For `allocated`: true if any stream may use the block at once. Otherwise other streams must
+    /// first wait for `stream`.
     bool any_stream = false;
     /// For `freed`: true if the memory is not allocated again before the event `all_freed`.
     /// Captured graphs may use it until then.
@@ -74,9 +75,9 @@ concept observer = requires(O& o, memory_event<Stream> const& e) {
     { o.observe(e) } noexcept;
 };
 
-/// An observer that can decline events: while `skips(kind)` returns true, resources send it none of
-/// this kind. A change of the result may take effect only from the next request on. On an
-/// `observing_platform` no event is skipped.
+/// An observer that can decline events: resources do not send it events of a kind for which
+/// `skips(kind)` returns true. If the result changes during a request, events of that request may
+/// still follow the old one. On an `observing_platform` no event is skipped.
 ///
 ///     struct refusals {
 ///         bool skips(memory_event_kind k) const noexcept {
@@ -92,7 +93,8 @@ concept skipping_observer = requires(O const& o, memory_event_kind k) {
 
 /// A platform that observes all resources on it. `begin_resource_call` and `end_resource_call`
 /// surround the work of a resource in one call of the program. `begin_program_call` and
-/// `end_program_call` surround code of the program within that, such as an observer.
+/// `end_program_call` surround code of the program within that, such as an observer; the first
+/// returns a state (such as the depth of nested calls) that the second restores.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -54,7 +54,8 @@ concept has_devices = std::regular<typename P::device> && requires(typename P::d
     requires std::constructible_from<typename P::device_guard, typename P::device>;
 };
 
-/// Stream-ordered copies between any addresses, which determine the direction.
+/// A platform with stream-ordered copies and fills. A copy takes any two kinds of memory: its
+/// addresses determine the direction.
 template <class P>
 concept has_copies = requires(typename P::stream s, void* to, void const* from, std::size_t n,
                               pitched_copy const& c) {

@@ -18,7 +18,7 @@ Type const& one_of() noexcept; // not defined: only for `decltype` and `requires
 
 template <class Stream>
     requires requires { typename Stream::platform; }
-struct find_platform<Stream> { // a stream view has a member type `platform`
+struct find_platform<Stream> { // for a type with a member type `platform`, such as a stream view
     using type = typename Stream::platform;
 };
 
@@ -26,7 +26,7 @@ template <class Stream>
     requires(
         !requires { typename Stream::platform; } &&
         requires(Stream const& s) { typename decltype(s.view())::platform; })
-// An owner of a stream has a member `view()`; the view has the type `platform`.
+// For an owner of a stream: the platform of the stream view that its member `view()` returns.
 struct find_platform<Stream> {
     using type = typename decltype(one_of<Stream>().view())::platform;
 };

@@ -38,8 +38,8 @@ concept owning_resource = requires(R const& r, void const* p) {
     { r.owns(p) } -> std::same_as<bool>;
 };
 
-/// A resource with `trim(keep)`, which returns unused memory beyond `keep` bytes to the upstream,
-/// as far as possible. Returns the bytes returned.
+/// A resource with `trim(keep)`, which returns free memory to the upstream until at most `keep`
+/// free bytes are left, as far as possible. Returns the number of bytes returned.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
@@ -136,7 +136,7 @@ template <class R>
 }
 } // namespace detail
 
-/// A constant for each optional function, true if `R` has the function.
+/// A constant for each optional function that a layer must pass on: true if `R` has the function.
 template <class R>
 struct powers {
     static constexpr bool stream_ordered = resource<R>;
@@ -152,7 +152,7 @@ struct powers {
     static constexpr bool surveyed       = surveyed_resource<R>;
     static constexpr bool peaking        = peaking_resource<R>;
 
-    /// True if `R` has every optional function of `Upstream`, as a layer must.
+    /// True if `R` has each of these functions that `Upstream` has, as a layer must.
     template <class Upstream>
     static constexpr bool include =
         stream_ordered >= powers<Upstream>::stream_ordered &&

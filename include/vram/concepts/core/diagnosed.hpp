@@ -17,8 +17,8 @@ namespace detail {
 template <class>
 inline constexpr bool always_false = false;
 
-/// Checks the upstream of a layer or pool: `type` is `Upstream`. A failed check begins the compile
-/// error with its text.
+/// Checks that `Upstream` can be the upstream of a layer or pool; compile errors tell the
+/// programmer what to write instead. `type` is `Upstream` itself.
 template <class Upstream>
 struct check_upstream {
     static_assert(!std::is_pointer_v<Upstream>,
@@ -123,8 +123,8 @@ concept synchronous_of = requires {
     typename R::properties;
 } && std::same_as<typename R::platform, Platform> && synchronous_resource<R> && !resource<R>;
 
-/// A type with a `platform` and `properties`, as a resource has them, of another platform than
-/// `Platform`.
+/// A type with the member types of a resource (`platform` and `properties`), but of another
+/// platform than `Platform`.
 template <class R, class Platform>
 concept resource_of_another_platform = requires {
     typename R::platform;

@@ -17,8 +17,8 @@ template <class P>
 concept hears_host_work =
     requires(void* to, void const* from, std::size_t bytes) { P::host_copies(to, from, bytes); };
 
-/// Tells the platform that the calling thread is about to copy `bytes` bytes. For a file or a
-/// socket, the address is null.
+/// Tells a platform that checks copies by the host that the calling thread is about to copy `bytes`
+/// bytes. A null address stands for a file or socket.
 template <class P>
 struct host_work {
     static void copies(void* to, void const* from, std::size_t bytes) {

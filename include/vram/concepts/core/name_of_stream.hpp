@@ -18,8 +18,8 @@ template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s) noexcept {
     stream_name found{.is_default = is_default_stream<Platform>(s)};
     if constexpr (requires { Platform::name(s); }) {
-        // `Platform::name` makes no call of the device API: such a call could invalidate a capture
-        // of the stream.
+        // Used rather than `Platform::id`, because it makes no call of the device API, which could
+        // invalidate a capture of the stream.
         found.handle =
             reinterpret_cast<void const*>(static_cast<std::uintptr_t>(Platform::name(s)));
     } else if (!found.is_default) {

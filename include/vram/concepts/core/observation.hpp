@@ -20,8 +20,8 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// True if the resources over `R` may skip events: the observer of `R` can decline them, and the
-/// platform does not observe.
+/// True if a layer or pool with the upstream `R` may leave out events: the observer of `R` has
+/// `skips`, and the platform is not itself an observer.
 template <class R>
 inline constexpr bool may_skip_events = false;
 template <observed_resource R>
@@ -29,8 +29,8 @@ inline constexpr bool may_skip_events<R> =
     !observing_platform<typename R::platform> &&
     skipping_observer<std::remove_reference_t<decltype(std::declval<R&>().observer())>>;
 
-/// Counters of the calling thread: how often it made a stream wait for freed memory, and how often
-/// it waited for freed memory itself.
+/// Numbers of waits for freed memory that the calling thread has made streams do (`waits_made`) and
+/// done itself (`host_waits_made`). `observation::waits` compares and restores them.
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 
@@ -40,9 +40,9 @@ struct [[maybe_unused]] unseen {
     static constexpr void notify(Event const&...) noexcept {}
 };
 
-/// While this object exists, an observing platform (such as the simulated one) takes the records,
-/// waits and queries of this thread for those of a resource, not of the program. Does nothing on
-/// other platforms.
+/// While this object exists, an observing platform (such as the simulated one) attributes the event
+/// records, waits and queries of this thread to a resource, not to the program. Other platforms
+/// ignore it.
 template <class Platform>
 class [[maybe_unused]] resource_call {
 public:
@@ -59,8 +59,8 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
-/// While this object exists, an observing platform takes the calls of this thread for those of the
-/// program. Used within a call of a resource, around a retry policy or an observer of the program.
+/// While this object exists within a call of a resource, an observing platform attributes the calls
+/// of this thread to the program again. Used around a retry policy or an observer.
 template <class Platform>
 class [[maybe_unused]] program_call {
 public:
@@ -80,9 +80,9 @@ private:
     unsigned calls_;
 };
 
-/// Notifies the observers of a resource over `R`: the observer of `R` and an observing platform.
-/// The resource creates the object for one call of the program. The constructor's arguments become
-/// members of each `memory_event`.
+/// Notifies the observers of a resource with the upstream `R`: the observer of `R` and an observing
+/// platform. The resource creates the object for one call of the program. The constructor's
+/// arguments become members of each `memory_event`.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -111,10 +111,10 @@ public:
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
     /// Returns an object whose destructor notifies the observers of waits for freed memory that
-    /// were made while the object existed.
+    /// were made while the object existed; without observers, an object that does nothing.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Returns the result of `get()`, which allocates. Notifies the observers of waits for freed
-    /// memory in it, and of the allocation or refusal.
+    /// Returns the result of `get()`, which allocates. If there are observers, notifies them of the
+    /// allocation or refusal, and of waits for freed memory during `get()`.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -127,8 +127,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// `notify` sends events of the waits for freed memory since construction, and sets the
-    /// thread's counters of waits back.
+    /// Observes the waits for freed memory since its construction. `notify` sends events for them
+    /// and restores the thread's counters, so that enclosing calls do not send them again.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -181,8 +181,8 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // `notify` tests `skips` again: `get` may add the first chunk, from which on some
-                // observers want events.
+                // `notify` asks the observer again whether it skips `allocated`: `get` may add the
+                // first chunk, after which some observers want this event.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
@@ -196,8 +196,8 @@ public:
     [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
-    /// Used where an event is sent: no call needs the address of the original, so that its members
-    /// stay in registers.
+    /// Copies the object for an event: the functions that send it take the address of the copy, so
+    /// that the original's members can stay in registers.
     observation(observation const& other) noexcept
         : name_{other.name_},
           upstream_{other.upstream_},
@@ -225,8 +225,8 @@ private:
         }
         return p;
     }
-    /// Notifies the observers of a wait for freed memory: of the stream, or of the host if
-    /// `on_stream` is null.
+    /// Sends an event `stream_waited`: the stream, or the host if `on_stream` is null, waited for
+    /// freed memory. `p` is the block allocated after the wait, or null.
     void notify_wait(void* p, std::size_t bytes, stream const* on_stream,
                      call_site at) const noexcept {
         auto const kind = memory_event_kind::stream_waited;
@@ -271,12 +271,13 @@ private:
     }
 
     resource_call<platform> call_;
-    // Not next to `identity_`: one load of 16 bytes for both would wait for the stores before it.
+    // Not next to `identity_`: the compiler would load both with one 16-byte load, which must wait
+    // until the two separate stores are complete.
     char const* name_;
     R&          upstream_;
     void const* identity_;
-    bool        any_stream_;  ///< sent in each event: any stream may use an allocated block at once
-    bool        until_reset_; ///< sent in each event: only a reset makes freed memory available
+    bool        any_stream_;  ///< value of `memory_event::any_stream` in each event
+    bool        until_reset_; ///< value of `memory_event::until_reset` in each event
 };
 
 } // namespace detail

@@ -21,8 +21,8 @@ struct find_platform_lock<Platform> {
     using type = typename Platform::lock;
 };
 
-/// The lock type of a platform: `Platform::lock`, such as that of the simulated device, or
-/// `biased_lock`.
+/// The lock type of a platform: `Platform::lock` if there is one, as for the simulated device,
+/// otherwise `biased_lock` (cheap for a thread that uses it repeatedly).
 template <class Platform>
 using platform_lock = typename find_platform_lock<Platform>::type;
 

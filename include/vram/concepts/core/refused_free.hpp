@@ -43,8 +43,8 @@ struct refused_free {
         return *this;
     }
 
-    /// Reports the error to the error sink, and to `Platform::refused` if the platform has that
-    /// function.
+    /// Reports the error to the error sink (the function that receives errors that cannot be
+    /// thrown), and to `Platform::refused` if the platform has that function.
     template <class Platform>
     void report() const noexcept {
         report_error(what);
@@ -56,8 +56,9 @@ struct refused_free {
         what.kind = error_kind::double_free;
         return *this;
     }
-    /// Sets the kind of the error for a live block: wrong start, size or alignment; if all are
-    /// right, a double free.
+    /// Sets the kind of the error for an address in the live block `block`: wrong start, size or
+    /// alignment. If all are right, a double free, for example of a block that was allocated again
+    /// meanwhile.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

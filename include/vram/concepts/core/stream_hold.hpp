@@ -26,8 +26,8 @@ concept announces_ends =
         { P::ends() } noexcept -> std::same_as<std::uint64_t>;
     };
 
-/// The hold (a counted reference to a stream) of a platform that does not announce the end of
-/// streams. It is always empty.
+/// The hold (a counted reference to a stream) on a platform that does not tell when a stream is
+/// destroyed (see `announces_ends`). It refers to no stream.
 struct no_stream_hold {
     explicit operator bool() const noexcept { return false; }
     bool     ended() const noexcept { return false; }

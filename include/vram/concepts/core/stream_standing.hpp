@@ -59,8 +59,8 @@ template <class Platform>
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the id and the device of the stream `s`, which another thread may use or capture;
-/// nothing if they are not stored.
+/// Returns the id and the device of the stream `s`, which another thread may use or capture.
+/// Returns nothing if `Platform::recall`, which does not query the stream, has not stored them.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

@@ -28,20 +28,21 @@ struct part_work {
     std::size_t item = none;
     /// Number of the batch or result for which the device block was used before, or `none`.
     std::size_t before = none;
-    /// Id of the stream that used the device block for `before`; 0 if it is not known.
+    /// Id of the stream that used the device block for the batch or result `before`; 0 if not
+    /// known.
     std::uint64_t stream = 0;
 };
 
-/// A call of vram that a thread executes: the program's line, the purpose, and the call of vram
-/// around it, or null.
+/// A call of vram that a thread executes, for reports: the line of the program that made it, its
+/// purpose, and the enclosing call of vram, or null.
 struct part_call {
     call_site        at{};
     part_work        work{};
     part_call const* outer = nullptr;
 };
 
-/// A platform that names lines of the program in reports. `P::calling_part()` refers to the calling
-/// thread's pointer to its innermost call of vram, null in code of the program.
+/// A platform whose reports name lines of the program. `P::calling_part()` returns a reference to a
+/// pointer of the calling thread: to its innermost call of vram, or null in code of the program.
 template <class P>
 concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
@@ -62,7 +63,8 @@ public:
     [[gnu::always_inline]] constexpr user_line(call_site, part_work const&) noexcept {}
     user_line(user_line const&) = delete;
 
-    /// Returns the program's line; unknown if the platform does not name lines in reports.
+    /// Returns the line of the program that called vram; unknown outside of calls of vram, and if
+    /// the platform does not name lines in reports.
     [[nodiscard]] static constexpr call_site caller() noexcept { return {}; }
 };
 
@@ -148,14 +150,14 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// Records that the stream `s` has used the block for the batch or result with the number
+    /// Stores that the stream `s` used the device block for the batch or result with the number
     /// `item`.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);
     }
-    /// Returns the purpose of a copy for reports: the batch or result `item`, and the last use of
-    /// the block.
+    /// Returns the description of a copy for reports: the calling part of vram, its text `name`,
+    /// the batch or result `item`, and the last use of the device block.
     [[nodiscard]] part_work work(part_kind part, char const* name,
                                  std::size_t item) const noexcept {
         return {part, name, item, before, stream};
