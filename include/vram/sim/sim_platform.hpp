@@ -73,8 +73,8 @@ struct sim_platform {
     /// neither wait nor free memory.
     [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
-    // A counted reference to a stream, which keeps its handle valid after the owner was destroyed.
-    // `ends` counts destroyed owners, except of raw streams, so that resources notice them.
+    // A counted reference, which keeps a stream's handle valid after its owner was destroyed.
+    // `ends` counts destroyed owners of streams that are not raw.
     using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
@@ -116,14 +116,14 @@ struct sim_platform {
     [[nodiscard]] static bool uses_host_page_tables(device d) {
         return d.machine().options.host_page_tables;
     }
-    /// Declares, for the race check, a copy that the calling thread makes, and adds its duration to
-    /// the thread's simulated time. Null `to` or `from` means a file.
+    /// Declares a copy by the calling thread to the race check, and adds its duration to the
+    /// thread's simulated time. A null pointer means a file.
     static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
         detail::sim_host_copies(to, from, bytes, w);
     }
 
-    /// The innermost call of vram, such as of a loader, that the calling thread executes, or null.
-    /// Reports name the program's line that made it, if known.
+    /// The innermost call of vram that the calling thread executes, or null. Reports name the
+    /// program's line that made it, if known.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -152,14 +152,13 @@ struct sim_platform {
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);
     }
-    /// Begins the internal work of a resource. Until `end_resource_call`, the thread's records,
-    /// waits and queries order only frees and allocations, so that they hide no race of the
-    /// program.
+    /// Begins a resource's own work. Until `end_resource_call`, the thread's waits and queries
+    /// order only frees and allocations, so that they hide no race of the program.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
     /// Ends the internal work of a resource that the thread's last `begin_resource_call` began.
     static void end_resource_call() noexcept { --detail::resource_depth; }
-    /// Begins the program's code, such as an observer, inside a resource's call: the thread's waits
-    /// then count as the program's. Returns the argument for `end_program_call`.
+    /// Begins code of the program, such as an observer, inside a resource's call: its waits count
+    /// as the program's. Returns the argument for `end_program_call`.
     [[nodiscard]] static unsigned begin_program_call() noexcept {
         return std::exchange(detail::resource_depth, 0);
     }
@@ -191,8 +190,8 @@ struct sim_platform {
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }
-    /// Tells the race check that the calling host thread has read the word at `where`: work that
-    /// precedes every write of its present value happens before the thread's next step.
+    /// Tells the race check that the host thread has read the word at `where`. Work before every
+    /// write of its present value then happens before the thread's next step.
     static void mark_seen(std::uint32_t const* where) noexcept { detail::word_seen(where); }
 
     static void copy(stream s, void* to, void const* from, std::size_t bytes,

@@ -23,8 +23,8 @@ enum class sim_mistake : unsigned char {
     /// Two accesses to the same bytes that no stream, event or wait orders, unless both only read
     /// or both are atomic.
     race,
-    /// A wait for an event, or a query of it, that could have come before the record, because
-    /// nothing orders it after the record by another host thread.
+    /// A wait for an event, or a query, that could have come before the record by another host
+    /// thread, because nothing orders the two.
     unordered_wait,
     undeclared_access,  ///< an access of a kernel or host function without a declaration
     overlapping_copy,   ///< a copy with a source and destination that overlap
@@ -110,8 +110,8 @@ struct sim_event_of {
     bool graph         = false; ///< true for a node of a graph that was launched
     /// The part of vram that made the call, or `program` if the user's code made it.
     sim_part part = sim_part::program;
-    /// Number of the operation among all of the `sim_node`, from 1. For a record, wait or query of
-    /// an event: number of the last operation before it, or 0.
+    /// Number of the operation among all of the `sim_node`, from 1; for a record, wait or query of
+    /// an event, that of the last operation before it.
     std::uint64_t number = 0;
     std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
     int           device = 0;

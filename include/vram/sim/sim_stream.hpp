@@ -17,8 +17,8 @@
 namespace vram {
 
 namespace detail {
-/// Sets the name in reports of the host thread (if `host`) or stream with the number `actor`:
-/// `what`, such as "stream", then `name` in quotes. The caller holds the machine's lock.
+/// Sets the name of a host thread (if `host`) or stream with the number `actor` in reports to `what
+/// "name"`. The caller holds the machine's lock.
 inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
                        std::string_view name) noexcept {
     try {

@@ -46,8 +46,8 @@ class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread, with `device` as its current device. The new thread
-    /// inherits the caller's `current_tag` (a name for the memory that it allocates).
+    /// Starts `body()` on a new thread with the current device `device`. It inherits the caller's
+    /// `current_tag` (a name for the memory that it allocates).
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }

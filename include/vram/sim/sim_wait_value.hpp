@@ -23,7 +23,7 @@ namespace detail {
 }
 
 /// Queues a write of the word at `where`, or a wait for its value, as `use` tells. Returns false,
-/// and queues nothing, if the word is in pageable memory. `name` is the name in reports.
+/// and queues nothing, for a word in pageable memory.
 inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t const* where,
                          sim_word_use use, std::source_location from) {
     sim_stream_state& s = stream.state();
@@ -47,9 +47,8 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// Tells the race check that the calling host thread has read the word at `where`: work that
-/// precedes every write of its present value happens before the thread's next step. The thread may
-/// hold a `sim_gate`.
+/// Tells the race check that the host thread has read the word at `where`. Work before every write
+/// of its present value then happens before the thread's next step.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
@@ -89,8 +88,8 @@ enum class sim_value_is : unsigned char {
     equal     ///< the wait ends if the word is the value
 };
 
-/// Makes the later work of `stream` wait until the word at `where` is `value` or, by default, more
-/// (`how`), as cuStreamWaitValue32 does. If nothing writes such a value, a deadlock is reported.
+/// Makes later work of `stream` wait until the word at `where` is `value` or, by default, more, as
+/// cuStreamWaitValue32 does. A deadlock is reported if it never is.
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.
@@ -102,9 +101,8 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the value of the word at `where` at the calling thread's simulated time, to which it
-/// adds the cost of a query. Work before the write of the value happens before the thread's next
-/// step.
+/// Returns the word at `where` at the calling thread's simulated time. Work before every write of
+/// this value happens before the thread's next step.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///
