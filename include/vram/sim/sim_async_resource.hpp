@@ -27,14 +27,14 @@ namespace vram {
 
 /// The limits of a `sim_async_resource`, in bytes.
 struct sim_async_options {
-    /// If the pool has more reserved bytes than this, live ones included, it returns unused memory
-    /// to the device.
+    /// Number of reserved bytes, live ones included, above which the pool returns unused memory to
+    /// the device after an allocation or free.
     std::size_t release_threshold = 0;
     std::size_t maximum           = unsatisfiable;
 };
 
-/// Allocates stream-ordered memory from a pool on one device. Memory that a stream freed can be
-/// reused by later work of that stream, and by other streams after the free.
+/// Allocates stream-ordered memory from a pool on one device. Later work of the stream that freed a
+/// block can reuse its memory; another stream that gets it first waits for the free.
 ///
 /// Failure   `allocate` throws `out_of_memory` at the limit of device or pool, or `sim_error`.
 /// Threads   Any thread may use the resource.
@@ -122,7 +122,7 @@ public:
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
             // The id is 0 if the stream was destroyed and its handle is invalid. Its work may still
-            // be running.
+            // use the block, so the free waits for the device.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
@@ -166,8 +166,8 @@ public:
         }
         return back;
     }
-    /// As `trim`, but without waiting for queued frees. Returns the number of bytes returned to the
-    /// device.
+    /// Returns unused memory above `keep` bytes to the device, without waiting for queued frees.
+    /// Returns the number of bytes returned.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         std::unique_lock const held{device_.machine().mutex};
         return return_unused(keep);

@@ -81,15 +81,15 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     if (!within && !staged) {
         detail::sim_wait{call}.synchronize(s);
     } else if (staged && bytes > 65536) {
-        // The wait takes the time in which CUDA copies the source to a buffer, but gives the host
-        // no order.
+        // The wait takes the time in which CUDA copies the source to a buffer. The host is not
+        // ordered after the copy to the device, which may still run in CUDA.
         detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
 }
 
-/// Queues copies without an order among them, as cudaMemcpyBatchAsync does. Returns false on the
-/// legacy default stream or during a capture.
+/// Queues copies without an order among them, as cudaMemcpyBatchAsync does. Returns false, and
+/// queues nothing, if `stream` is captured or the legacy default stream and the batch is not empty.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///
@@ -129,8 +129,8 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     return true;
 }
 
-/// Fills `bytes` bytes with `value` in the order of `stream`. A fill of pageable memory waits, and
-/// is reported without `sim_options::host_page_tables`.
+/// Fills `bytes` bytes with `value` in the order of `stream`. A fill of pageable memory blocks the
+/// host, except in a capture, and is a mistake unless `sim_options::host_page_tables` is true.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -162,8 +162,8 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
         detail::vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // CUDA's call may return before a fill through the host's page tables is complete: no
-        // order.
+        // With `host_page_tables`, CUDA's call may return before the fill is complete, so that the
+        // host is not ordered after it.
         if (!m.options.host_page_tables) { m.acquire(*call.host, then); }
     }
     call.throw_report();

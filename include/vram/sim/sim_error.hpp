@@ -23,8 +23,8 @@ enum class sim_status {
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
     not_permitted,    ///< a call in a kernel or a host function, or a collective in a capture
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
-    /// The capture was invalidated, ended on another stream, or has work for which its first stream
-    /// does not wait.
+    /// `sim_graph::end` failed: an illegal call invalidated the capture, its stream did not begin
+    /// one, or does not wait for captured work of another stream.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured

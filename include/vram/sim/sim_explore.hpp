@@ -26,8 +26,9 @@ struct sim_exploring {
     std::string replay = {};
     /// If true, the first failing run and the text that repeats it are printed to stderr.
     bool print = true;
-    /// The options of the node (simulated machine) of each run. `preemptions` limits orders of
-    /// `by_choice`; `seed` is the first of `by_seed`.
+    /// The options of the node (simulated machine) of each run, except `threads` and `on_report`.
+    /// `preemptions` limits the orders of `by_choice`; the first run of `by_seed` has the seed
+    /// `seed`.
     sim_options node = {};
 };
 
@@ -55,7 +56,8 @@ inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices c
     return text;
 }
 
-/// Sets `options` so that the next run repeats the one that `text` identifies (see `sim_replay`).
+/// Sets `options` so that the next run repeats the one that `text` ("seed 7" or "choices 0,1,1")
+/// identifies. Throws `std::logic_error` if a number cannot be read.
 inline void sim_repeat(std::string const& text, sim_options& options) {
     if (text.starts_with("seed ")) {
         options.threads = sim_order::by_seed;

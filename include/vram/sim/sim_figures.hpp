@@ -34,7 +34,7 @@ inline constexpr unsigned sim_copy_engines =
 ///
 ///     sim_figures const f = node.figures(); // f.overlap(): the time of copies during kernels
 struct sim_figures {
-    /// For each set of engines, the time during which exactly these engines were busy.
+    /// Indexed by a set of engines (`sim_set`): the time during which exactly these were busy.
     std::array<sim_time, std::size_t{1} << sim_engines> together{};
     /// For each engine, the sum of the durations of its completed operations.
     std::array<sim_time, sim_engines> work{};

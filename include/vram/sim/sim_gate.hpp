@@ -30,8 +30,8 @@ namespace vram {
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
 /// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
-/// Threads   Another thread that will notify a `sim_thread` must hold or notify the gate before
-///           that one waits.
+/// Threads   If a thread that is no `sim_thread` will end such a wait, it must have locked or
+///           notified the gate before; otherwise the wait may count as a deadlock.
 class sim_gate {
 public:
     /// Locks the gate (a mutex) in its constructor, unlocks it in its destructor or `unlock`.
@@ -64,16 +64,17 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks until `ready()`, which is called with the gate (a mutex) locked, returns true. A
-    /// `sim_thread` polls for the time `polls`, then sleeps. Once woken, it holds the gate after
-    /// `sim_costs::thread_wake`; several that are woken run one after the other.
+    /// Unlocks the gate (a mutex) and blocks until `ready()`, called with the gate locked, returns
+    /// true. For a `sim_thread` notified later than `polls` after its call, waking takes the time
+    /// `sim_costs::thread_wake`, with the gate locked.
     template <class Ready>
     void wait(guard&, Ready ready, sim_time polls = {}) {
         detail::sim_sleep self{*machine_, me(), polls};
         for (; !ready(); self.woken()) { await_notice(); }
     }
 
-    /// As `wait`, but for at most `most` of simulated time. Returns the last result of `ready()`.
+    /// As `wait`, but for at most `most` of simulated time. Returns the last result of `ready()`. A
+    /// notification within the time `polls` wakes without a cost.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready, sim_time polls = {}) {
         alarm const       until{*this, most};
@@ -85,8 +86,9 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or for at most `most` of simulated time. Returns the
-    /// last result of `ready()`. No wake-up costs `sim_costs::thread_wake`.
+    /// Blocks until `ready()` returns true, or until `most` of simulated time has passed, or of
+    /// real time (at least 200 ms) without calls of `sim_thread`s. Returns the last result of
+    /// `ready()`. Waking costs no simulated time.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -96,8 +98,8 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // Simulated time stopped because a thread blocked in real time. Now time advances
-                // again, so the limit `most` begins again.
+                // The time `most` passed while a `sim_thread` blocked in real time. None does any
+                // more, so the limit begins again.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -105,7 +107,8 @@ public:
         return true;
     }
 
-    /// As `wait_for`, but the thread polls the word at `where`, which a stream writes.
+    /// As `wait_for`, for a thread that polls the word at `where`: writes of the word by streams
+    /// also wake it, and waking costs no simulated time.
     template <class Ready>
     bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
         word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
@@ -186,8 +189,8 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// Returns the calling thread if its calls take simulated time, else null. Also null inside the
-    /// effect of an operation.
+    /// Returns the state of the calling thread if it is in simulated time, else null. Also null in
+    /// the body of a kernel or host function.
     detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
@@ -227,16 +230,16 @@ private:
         }
     }
 
-    /// Releases the gate (a mutex), and stores what the holder did, which happens before the next
-    /// acquisition.
+    /// Unlocks the gate (a mutex), and makes everything that the holder did happen before the next
+    /// lock of the gate. The body of a kernel gives no such order.
     void let_go(detail::sim_host* self) {
-        // Before the calls below, which may throw.
+        // The gate must be unlocked even if a call below throws.
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // The earlier work of a host function's stream happens before the next acquisition. A
-            // kernel gives no order.
+            // In the body of a host function: what happens before it on its stream. Null in a
+            // kernel.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;
@@ -250,8 +253,8 @@ private:
         }
     }
 
-    /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false after
-    /// `patience` of real time without calls.
+    /// Unlocks the gate, waits for a `notify`, and locks the gate again. Returns false if none
+    /// came, and no `sim_thread` made a call, for `patience` of real time.
     bool await_notice(std::chrono::nanoseconds patience = detail::sim_turns::forever) {
         detail::sim_host* const self = me();
         std::unique_lock        held{machine_->mutex};
@@ -271,7 +274,7 @@ private:
                 }
             }
         } catch (...) {
-            // The `guard` of the caller will release the gate, so it is acquired again.
+            // An exception must leave the gate locked, because the caller's `guard` will unlock it.
             take(held, self);
             throw;
         }
@@ -281,7 +284,8 @@ private:
 
     detail::sim_machine* machine_;
     bool                 held_ = false;
-    /// True if a thread that is no `sim_thread` may call `notify`.
+    /// True once a thread outside simulated time has locked or notified the gate. As it may notify
+    /// again, no wait at the gate then counts as a deadlock.
     bool                 used_outside_ = false;
     std::uint64_t        notices_      = 0;
     sim_time             let_go_{};

@@ -101,7 +101,8 @@ public:
 private:
     explicit sim_graph(std::shared_ptr<detail::sim_graph_state> graph) : graph_{std::move(graph)} {}
 
-    /// Divides the nodes into branches: chains of nodes that run one after the other.
+    /// Assigns each node to a branch, a chain of nodes that run one after the other. In a launch,
+    /// each branch has its own index in vector clocks.
     static void find_branches(detail::sim_graph_state& g) {
         std::vector<bool> continued(g.nodes.size());
         bool              started = false;

@@ -29,8 +29,8 @@ public:
         expects(nth != 0, "sim_interrupt: the next call has the number 1, so 0 is never reached");
         self() = {nth, std::move(what)};
     }
-    /// Cancels the function passed to `before`. Returns true if the function has already begun, or
-    /// if there was none.
+    /// Removes the function passed to `before`. Returns false if it has not begun, because fewer
+    /// than `nth` calls were made; otherwise true, also if there was none.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};

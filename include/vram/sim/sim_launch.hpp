@@ -34,7 +34,8 @@ struct sim_kernel {
     std::vector<sim_range> atomics = {};
 };
 
-/// The declaration of a host function in a stream (`sim_call_host`), like that of a kernel.
+/// The declaration of a host function in a stream (`sim_call_host`): its name, the memory that it
+/// accesses, and its simulated duration. `name` must live as long as the program.
 struct sim_host_work {
     char const* name = "host call";
     /// Memory that the function reads.

@@ -89,8 +89,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();
     }
-    /// Returns the mistakes reported so far and removes them. If reports are printed, prints how
-    /// often printed ones occurred again.
+    /// Returns the mistakes reported so far and removes them. With `sim_on_report::print`, prints
+    /// the number of occurrences of each mistake that was repeated since it was printed.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
@@ -113,8 +113,8 @@ public:
         numbers.ignored               = machine_.checker.log.ignored();
         return numbers;
     }
-    /// Selects the mistakes to detect from now on. `races` may be switched off, but not on: the
-    /// accesses before would be unknown.
+    /// Selects the mistakes to detect from now on. Do not switch `races` on: order that arose while
+    /// it was off is unknown, so correct programs might be reported.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.set(checks);
@@ -155,8 +155,8 @@ public:
         return machine_.schedule.trace();
     }
 
-    /// Runs all queued work and reports leaks; a second call does nothing. Afterwards the calling
-    /// thread has no simulated time.
+    /// Runs all queued work and reports leaks; a second call does nothing. A calling thread in
+    /// simulated time (a `sim_thread`, or one that started one) is an ordinary thread afterwards.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
@@ -186,7 +186,7 @@ public:
 
 private:
     void report_leaks() {
-        // Leaks of memory that vram allocated for itself are one report for each line of vram.
+        // Merged leaks of memory that lines of vram itself allocated: one report for each line.
         std::vector<sim_report> own;
         auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
                              char const* users) {
@@ -213,7 +213,8 @@ private:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // Memory of a destroyed handle is still mapped, and the mapping was reported above.
+            // Without a handle, the memory is still mapped. The loop below then reports the
+            // addresses.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }
@@ -250,11 +251,13 @@ private:
 /// Cost      While the object exists, each report is compared with it.
 class sim_expect {
 public:
-    /// Expects reports of the kind `kind` until the end of the scope.
+    /// Until the destructor, counts reports of the kind `kind` instead of storing them. If none
+    /// came, the destructor reports this.
     explicit sim_expect(sim_mistake          kind,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.kind = kind}, where} {}
-    /// Expects reports with this key (`sim_report::key`) until the end of the scope.
+    /// Until the destructor, counts reports with this key (`sim_report::key`) instead of storing
+    /// them. If none came, the destructor reports this.
     explicit sim_expect(std::string          key,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.key = std::move(key)}, where} {}
@@ -274,7 +277,7 @@ public:
         } catch (...) {} // without host memory there is no report
     }
 
-    /// Returns the number of expected reports so far.
+    /// Returns the number of reports that this object has matched and suppressed so far.
     [[nodiscard]] std::size_t count() const {
         std::lock_guard const held{machine_.mutex};
         return expected_.count;

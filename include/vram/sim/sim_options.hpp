@@ -34,7 +34,7 @@ struct sim_checks {
     bool uninitialised = false; ///< report reads of memory that was never written
     /// Report accesses to memory that the device or the host cannot access.
     bool residency = true;
-    bool frees     = true;  ///< report double and foreign frees, and frees before the last use
+    bool frees     = true;  ///< report frees twice, before the last use, or of unknown pointers
     bool leaks     = true;  ///< report memory that is live when the `sim_node` ends
     bool capacity  = false; ///< report allocations that the device refused
 };
@@ -58,7 +58,8 @@ enum class sim_order : unsigned char {
     /// Of the threads that can run, a random one runs (by `sim_options::seed`). Runs are
     /// repeatable.
     by_seed,
-    /// The thread that `sim_options::choices` selects runs. `sim_explore` tries all choices.
+    /// At each decision between threads that can run, takes the one with the next index in
+    /// `sim_options::choices`, and after these the first. `sim_explore` varies the indices.
     by_choice,
     /// All threads run concurrently in real time. Simulated times are not exact.
     freely,
@@ -68,14 +69,14 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// Between two threads that are no `sim_thread`: as with `ordered`. If one of them is a
-    /// `sim_thread`: as with `checked`.
+    /// A call of an ordinary thread (no `sim_thread`) happens after all earlier calls of ordinary
+    /// threads. Order from or to a `sim_thread` must be made as with `checked`.
     by_kind,
-    /// Each call is ordered after all earlier calls of other threads. No missing order between
-    /// threads is found.
+    /// Each call happens after all earlier calls of other threads, so a lack of synchronisation
+    /// between host threads is not found.
     ordered,
-    /// Only order by events, streams, `sim_thread`, `sim_gate` and `sim_platform::lock` counts.
-    /// Declare other order with `sim_happens_before` and `sim_happens_after`.
+    /// Race checks know only the order by events, streams, `sim_thread`, `sim_gate` and
+    /// `sim_platform::lock`. Declare other order with `sim_happens_before` and `sim_happens_after`.
     checked,
 };
 
@@ -92,7 +93,7 @@ class sim_cost {
 public:
     /// One point of the cost function: a number of bytes, and the cost of a call for it.
     struct point {
-        /// The number of bytes of the call.
+        /// Number of bytes that a call allocates, frees, copies or maps.
         std::size_t bytes;
         /// The cost of a call of this size.
         sim_time time;
@@ -104,8 +105,8 @@ public:
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
-    /// `points` must be in ascending order of bytes. Above the last point, the slope between the
-    /// last two continues.
+    /// `points` must be in ascending order of bytes. Below the first point, the cost is constant.
+    /// Above the last one, the slope between the last two continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
@@ -138,16 +139,16 @@ struct sim_costs {
     sim_cost allocate_small = {};
     /// `cudaFree` of up to 1 MiB.
     sim_cost free_small = {};
-    /// Added to `allocate_small` if the driver needs one page more for small blocks.
+    /// Added to `allocate_small` if the driver then needs one more page of 2 MiB for small blocks.
     sim_time allocate_page{};
-    /// Added to `free_small` if the driver needs one page less for small blocks.
+    /// Added to `free_small` if the driver then needs one page of 2 MiB less for small blocks.
     sim_time free_page{};
     sim_cost allocate_async = {}; ///< `cudaMallocAsync`
-    /// Added to `allocate_async` if the driver's pool grows, by the bytes of growth.
+    /// Added to `allocate_async` if the driver's pool grows: the cost for the bytes of growth.
     sim_cost grow_async = {};
     /// `cudaFreeAsync`.
     sim_cost free_async = {};
-    sim_cost pin        = {}; ///< `cudaMallocHost`, `cudaHostRegister`
+    sim_cost pin        = {}; ///< cost of `cudaMallocHost` and `cudaHostRegister`, by bytes
     /// `cudaFreeHost`.
     sim_cost unpin   = {};
     sim_cost reserve = {}; ///< `cuMemAddressReserve`
@@ -158,7 +159,7 @@ struct sim_costs {
     sim_cost unmap        = {}; ///< `cuMemUnmap`, for each mapping in the range
     sim_cost destroy      = {}; ///< `cuMemRelease`
     sim_cost release      = {}; ///< `cuMemAddressFree`
-    sim_cost copy         = {}; ///< `cudaMemcpyAsync` until it returns, without a wait
+    sim_cost copy         = {}; ///< `cudaMemcpyAsync`; the time of a wait in the call is added
     sim_cost copy_within  = {}; ///< `cudaMemcpyAsync` within a device until it returns
     sim_cost copy_batched = {}; ///< each copy of a batch (`cudaMemcpyBatchAsync`)
     sim_cost fill         = {};
@@ -178,8 +179,8 @@ struct sim_costs {
     /// A call with which the host waits for a stream, an event or the device
     /// (`cudaStreamSynchronize`). If it really waits, `wake` is added.
     sim_cost synchronize = {};
-    /// Added to a wait of the host for work that was not complete: the time from its end until the
-    /// thread runs.
+    /// Added to a wait of the host for incomplete work: the time from the end of that work until
+    /// the waiting thread runs.
     sim_time wake{};
     /// Time from the notification of a `sim_thread` that sleeps at a `sim_gate` (a condition
     /// variable) until it holds the gate.
@@ -187,10 +188,10 @@ struct sim_costs {
     /// Added to a call that waited for a call of another thread: calls that queue work, allocate or
     /// free on a device run one at a time.
     sim_time driver_handoff{};
-    /// Time of a copy from pageable memory to a device, without `copy_latency`. If not empty,
+    /// Time of a copy from pageable memory to a device; `copy_latency` is added. If not empty,
     /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_device = {};
-    /// Time of a copy from a device to pageable memory, without `copy_latency`. If not empty,
+    /// Time of a copy from a device to pageable memory; `copy_latency` is added. If not empty,
     /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_host = {};
 };
@@ -200,7 +201,8 @@ struct sim_costs {
 struct sim_options {
     int         devices  = 1;
     std::size_t capacity = 16_GiB; ///< bytes of memory of each device
-    /// Largest number of bytes of pinned memory, and the same for managed memory.
+    /// Largest number of bytes of allocated pinned memory on the node, without registered memory.
+    /// Managed memory has a separate limit of the same size.
     std::size_t pinned_capacity = 64_GiB;
     std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
     std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
@@ -226,8 +228,9 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// True if devices access pageable memory through the host's page tables. An asynchronous copy
-    /// of such memory is complete only after a wait.
+    /// If true, devices can access pageable memory through the host's page tables, and an
+    /// asynchronous copy may use it until a wait. If false, a copy outside a capture has read a
+    /// pageable source when the call returns.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
     sim_time kernel_latency{0}; ///< time added to the duration of each kernel
@@ -251,13 +254,14 @@ struct sim_options {
     /// Number of devices that share one link of `host_bandwidth` to the host, for each direction:
     /// devices 0 to `devices_per_root - 1`, and so on.
     int devices_per_root = 1;
-    /// If true, kernels that run at the same time share the speed of the device, also with copies
-    /// within the device.
+    /// If true, kernels, fills and copies within a device that run at the same time divide the
+    /// speed of the device. If false, kernels neither become slower nor slow others.
     bool kernels_share = false;
 
     /// Simulated time that each call costs the calling thread.
     sim_time call_cost{0};
-    /// Simulated time that a query costs if its result is "not complete", so that polling ends.
+    /// Simulated time that a query costs if the work is not complete, so that a loop of queries
+    /// reaches the time at which it is. Also the cost of each `sim_read_value`.
     sim_time query_cost{200};
     /// Simulated time that calls cost the calling thread, by the kind of the call.
     sim_costs costs = {};
@@ -265,8 +269,8 @@ struct sim_options {
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
-    /// If true, mistakes of one kind at one pair of source lines are one report with a count,
-    /// except leaks.
+    /// If true, reports of one kind with the same source lines of their two operations are one
+    /// report with a count, except leaks.
     bool merge_reports = true;
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;

@@ -16,8 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The vector clock of an operation, stream, event or host thread, in two orders: that of the
-/// program, and the *full* order, which also contains the waits that resources make in their calls.
+/// Records what happens before an operation, event or point of a stream or host thread. In two
+/// orders: that of the program's calls, and the *full* order, which adds waits inside calls of
+/// resources.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
 /// Threads   One object by one thread at a time; copies may be used by different threads.
@@ -30,17 +31,17 @@ public:
     [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
         return program_.includes(actor, count);
     }
-    /// Returns true if the clock includes the step `count` of `actor` in the full order, in which
-    /// waits of resources count too.
+    /// Returns true if the step `count` of `actor` (a stream or thread) happens before, by the
+    /// calls of the program or by waits inside calls of resources.
     [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if the clock changed after the last `advance`. The owner must then call
-    /// `advance` once more before it ends.
+    /// Returns true if the program's order in this clock may have changed after its owner (stream
+    /// or thread) called `advance`. The owner must then advance again before it ends.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Counts a step of the stream or thread `actor`, which becomes the owner of the clock. Returns
-    /// the new counter.
+    /// Increments the counter of the stream or thread `actor`, to which the clock then belongs, and
+    /// returns the new value.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
@@ -50,8 +51,8 @@ public:
         program_.join(other.program_);
         if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
-    /// Joins `other` because a resource has waited for it. Changes only the *full* order, not that
-    /// of the program.
+    /// Joins `other` to the *full* order only: a resource waited for it inside its own call, on
+    /// which the program must not rely.
     void join_by_resource(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         if (covers(other.program_)) { return; }
@@ -60,8 +61,8 @@ public:
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
-    /// Returns the clock of the work that is in both clocks, in the program's order. The cost is
-    /// linear in the counters.
+    /// Returns a clock with the smaller one of both counters for each stream and thread, without
+    /// waits of resources. The cost is linear in the counters.
     [[nodiscard]] vector_clock common(vector_clock const& other) const {
         vector_clock both;
         for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -80,13 +81,12 @@ public:
 private:
     using shared = std::shared_ptr<actor_clock const>;
 
-    /// Returns true if this clock is known to include `other`, if waits of resources count as
-    /// order.
+    /// Returns true if this clock, in the full order, is known to include `other`. False does not
+    /// prove that it lacks a step.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Adds to `by_resources_` the counters `other`, which waits of resources raised in another
-    /// clock.
+    /// Joins `other`, the `by_resources_` of another clock, to `by_resources_` of this one.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
@@ -106,8 +106,8 @@ private:
     }
 
     actor_clock program_;
-    /// Counters that waits of resources have raised. They count only in the full order, besides
-    /// those of `program_`. Null if there are none.
+    /// Counters that waits inside calls of resources have raised, or null. The full order has the
+    /// larger of these and those of `program_`.
     shared by_resources_;
 };
 
