@@ -90,8 +90,8 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if vram keeps the handle of the stream valid, even if the `cuda_stream` was
-        // destroyed.
+        // True if vram keeps the handle of the stream valid. The block can then be freed on the
+        // stream even if its `cuda_stream` was destroyed.
         bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         cudaError_t const status = give(block, s);
@@ -99,8 +99,8 @@ public:
             if (cuda_error::report(status, e)) { freed_.note(s); }
             return;
         }
-        // CUDA does not know the handle: the program destroyed the raw stream. The error is
-        // cleared, and the block is freed without the stream.
+        // CUDA does not know the handle: the program destroyed the raw stream. This is reported as
+        // `dead_stream`, and the block is freed after a wait for the device.
         cuda_error::clear(status);
         freed_.forget(s);
         error dead = e;
@@ -130,11 +130,11 @@ public:
         freed_.synchronize();
         return back + pool_.trim(keep);
     }
-    /// Like `trim`, but without a wait: keeps memory of frees for which the host has not waited.
-    /// Returns the number of bytes returned.
+    /// Like `trim`, but never waits: memory stays reserved if the host has not waited for its free
+    /// yet. Returns the number of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// Must be called before the program destroys a raw stream `s` on which memory was freed, if
-    /// `trim` is used.
+    /// Must be called before the program destroys a raw stream `s` on which memory was freed, so
+    /// that a later `trim` can wait for these frees.
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
@@ -151,8 +151,8 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// Waits for the device, and then frees a block of a destroyed stream. A failed wait is
-    /// reported with the details in `e`.
+    /// Waits for the device, and then frees a block of a destroyed stream. If the wait fails,
+    /// reports that with the details in `e`, and does not free the block.
     void give_after_device(void* block, error e) noexcept {
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();

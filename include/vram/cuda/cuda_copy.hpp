@@ -41,8 +41,8 @@ inline void cuda_copy(cuda_stream_view stream, void* to, cuda_device to_device, 
 
 namespace detail {
 
-/// Returns one side of a 3-D copy in CUDA's form. Rows are `pitch` bytes apart, slices `slice`
-/// bytes; `width` bytes are copied.
+/// Returns the memory at `p` as an argument of a 3-D copy: rows begin `pitch` bytes apart, slices
+/// `slice` bytes; `width` bytes of a row are copied.
 inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std::size_t width) {
     expects(slice % pitch == 0, "cuda_copy: a slice must be a whole number of rows");
     return {p, pitch, width, slice / pitch};

@@ -80,8 +80,8 @@ public:
         clear(status);
         what.code    = static_cast<int>(status);
         what.text_of = text_of;
-        // A free returns cudaErrorInvalidValue if CUDA has no block at the address: another
-        // resource allocated it, or it was freed before.
+        // A free returns cudaErrorInvalidValue if CUDA has no block at the address. The error is
+        // then reported as `foreign_pointer`, with a likely cause.
         if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
             what.kind   = error_kind::foreign_pointer;
             what.advice = "CUDA has no such block: it was freed before, or another resource "
@@ -102,8 +102,8 @@ public:
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
     }
-    /// If `status` means that the context is broken, stores `status` for the process
-    /// (`note_device_failure`). Does not clear CUDA's latched error.
+    /// If `status` means that the context is broken, stores the first such status of the process,
+    /// so that `report_error` reports it once. Does not clear CUDA's latched error.
     static void note(cudaError_t status) noexcept {
         if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
     }

@@ -81,8 +81,8 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
-    /// Waits on the host for all work of the device, without ending a graph capture if one byte can
-    /// be allocated.
+    /// Waits on the host for all work of the device by cudaMalloc and cudaFree of one byte, which
+    /// end no graph capture. If no byte is free, calls `synchronize`, which ends one.
     static void await_all(device d) {
         // After a reset of the device, cudaMalloc would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -100,8 +100,8 @@ struct cuda_platform : detail::cuda_ranges {
     }
 
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// Returns the handle of the stream as a number, or 0 for a default stream, whose handle means
-    /// several streams.
+    /// Returns the handle of the stream as a number, to name the stream in reports and tables.
+    /// Returns 0 for a default stream, whose handle means several streams.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = detail::cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
@@ -128,12 +128,13 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        // If a reset of the device has destroyed the stream, no work is left to wait for.
+        // Nothing is done for a stream that is known to be destroyed by a reset of the device: it
+        // has no work left to wait for.
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // `hold`, `ends`, `standing_of` and `recall` make no CUDA call on the stream, so another thread
-    // may be capturing the stream.
+    // A counted reference to a stream. `hold` and the three functions after it make no CUDA call on
+    // the stream, so another thread may be capturing it.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);

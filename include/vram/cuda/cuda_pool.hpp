@@ -114,8 +114,8 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // The bound of cudaMemPoolTrimTo includes live bytes. CUDA would treat a saturated sum as
-        // 0, so the test returns before.
+        // cudaMemPoolTrimTo keeps `held` bytes, live bytes included. If the sum saturates, the test
+        // below returns, because CUDA would treat that value as 0.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));

@@ -32,8 +32,8 @@ struct cuda_stream_options {
 ///
 /// Failure   Throws `cuda_error`; the destructor reports errors to the error sink.
 /// Threads   Any thread may use the stream, but moving needs exclusive access.
-/// Streams   The destructor ends a capture but does not wait for work; no call of `retire` is
-///           needed.
+/// Streams   The destructor ends a capture but does not wait for work. Resources that used the
+///           stream need no call of `retire`.
 /// Cost      Creation takes about 2 us.
 class cuda_stream {
 public:
@@ -108,8 +108,8 @@ private:
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Ends a capture of the stream, if there is one, and destroys the graph: later events of
-    /// resources must not belong to a graph.
+    /// Ends a capture of the stream, if there is one, and destroys its graph. Otherwise, events
+    /// that resources still record on the stream would be captured.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

@@ -25,7 +25,8 @@ struct cuda_platform; // defined in cuda/cuda_platform.hpp
 /// libraries convert to this type; 0 and `nullptr` do not. Write `cuda_stream_view{}` for the
 /// default stream.
 ///
-/// Failure   Throws `cuda_error`, also in place of a query that would end a capture.
+/// Failure   Throws `cuda_error`. A query or wait that would end a capture of the stream is not
+///           made: the function throws.
 /// Threads   While one thread may begin to capture the stream, others may only call `capturing` and
 ///           `ended`.
 /// Streams   A default-constructed view is the program's default stream, legacy or per thread.

@@ -78,8 +78,8 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // Perhaps another library registered older memory at these addresses and unmapped it.
-            // The new memory is then not pinned, so other addresses are tried.
+            // Perhaps another library registered an earlier mapping at these addresses and unmapped
+            // it. Then the new pages are not pinned, so a second mapping is tried.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -87,8 +87,8 @@ private:
             got = other;
             if (got == nullptr) { return cudaErrorMemoryAllocation; }
         }
-        // New addresses that are registered too: another library registers all memory that is
-        // mapped, so the block is pinned.
+        // If the second mapping also counts as registered, another library registers all memory as
+        // soon as it is mapped, so the block is pinned already.
         bool const theirs = status == cudaErrorHostMemoryAlreadyRegistered;
         if (theirs) { cuda_error::clear(status); }
         if (theirs || status == cudaSuccess) { status = note(got, {bytes, !theirs}); }
@@ -104,8 +104,8 @@ private:
         return cudaHostRegister(p, detail::touched_pages::rounded(bytes), flags_);
     }
 
-    /// Adds the block to the table. Without host memory for the entry, unregisters the block and
-    /// returns cudaErrorMemoryAllocation.
+    /// Adds the block to the table of blocks. Without host memory for that, unregisters the memory
+    /// if this class registered it, and returns cudaErrorMemoryAllocation.
     static cudaError_t note(void* p, block what) noexcept {
         try {
             auto&                  known = all();
@@ -119,8 +119,8 @@ private:
     }
 
     static cudaError_t give(void* p) noexcept { return give(p, true); }
-    /// Removes the block at `p` from the table and unmaps the block. A reset of the device has
-    /// already unregistered the memory.
+    /// Frees the block at `p` after a reset of the device, which has already unregistered it:
+    /// removes it from the table of blocks and unmaps its pages.
     static void        forget(void* p) noexcept { (void)give(p, false); }
     static cudaError_t give(void* p, bool pinned) noexcept {
         block what;
@@ -130,14 +130,14 @@ private:
             if (!known.blocks.take(p, what)) { return cudaErrorInvalidValue; }
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
-        // If unregistering failed, the pages stay mapped: new memory at these addresses would count
-        // as registered, but would not be pinned.
+        // If unregistering failed, the pages stay mapped: CUDA would count later memory at these
+        // addresses as registered, although that would not be pinned.
         if (status == cudaSuccess) { detail::touched_pages::unmap(p, what.bytes); }
         return status;
     }
 
-    // One table for the process, because a resource may free another's blocks. Never destroyed,
-    // because resources in static storage may free blocks late.
+    // One table of blocks for the process, because a resource may free another's blocks. Never
+    // destroyed, because resources in static storage may free blocks at process exit.
     static book& all() {
         static book& only = *new book;
         return only;

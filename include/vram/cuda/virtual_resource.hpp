@@ -20,8 +20,8 @@ namespace vram {
 ///           `virtual_source`.
 class virtual_resource : public virtual_source<detail::cuda_virtual_memory> {
 public:
-    /// Reserves addresses for memory of `device`. `export_handle` states how other processes can
-    /// import the memory: not at all, or by file descriptor.
+    /// Reserves a range of addresses on `device` and maps no memory yet. `export_handle` states how
+    /// other processes can import the memory: not at all, or by file descriptor.
     explicit virtual_resource(virtual_options const&      options       = {},
                               cuda_device                 device        = cuda_device::current(),
                               cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)

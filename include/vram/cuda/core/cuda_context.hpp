@@ -26,15 +26,15 @@ namespace detail {
 /// Threads   Any thread may call, but none may use a device during a reset.
 class cuda_context {
 public:
-    /// A device and the number of its known resets. An object that is created on the device stores
-    /// both.
+    /// A device and the number of its known resets. An object stores both when it is created, and
+    /// later asks `over` or `ended` if the device was reset since.
     struct life {
         int      device = 0;
         unsigned number = 0;
     };
 
-    /// Asks the driver for new resets, and returns the device and the number of its resets, for
-    /// `over` or `ended`.
+    /// Asks the driver for new resets. Returns the device and the number of its resets, to be
+    /// passed to `over` or `ended` later.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
@@ -80,12 +80,13 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // No context was known before (0), or another thread has already counted the reset.
+        // No reset is counted if no context was known before (0), or if another thread has already
+        // counted it.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Calls `notice` for each device whose context is known.
+    /// Asks the driver for new resets (`notice`) of each device with a known context.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -148,8 +149,8 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // `retain` was called only for the handle. The context stays active, because the runtime
-        // has a reference too.
+        // `retain` was called only to get the context's handle, so its reference is given back. The
+        // runtime's own reference keeps the context active.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

@@ -49,8 +49,8 @@ public:
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
-        // If the device was reset, the handle means a new stream with a new id. The entry with the
-        // old id is removed.
+        // An entry with another id for the same handle and device is removed: after a reset of the
+        // device, the handle means a new stream.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }

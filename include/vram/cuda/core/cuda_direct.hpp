@@ -119,8 +119,8 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // The device's free memory does not explain a refusal of pinned or managed memory, so it is
-        // not queried for these.
+        // A refusal of pinned or managed memory is not explained by the device's free memory, so
+        // both numbers of the device stay 0.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);

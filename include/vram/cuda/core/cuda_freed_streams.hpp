@@ -52,8 +52,8 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // A cached epoch equal to `epoch_` proves that `s` is in `streams_`, and that `synchronize`
-        // records its event after this free.
+        // If the cached epoch is current, `s` is still in `streams_`, and `synchronize` will record
+        // its event after this free: there is nothing to store.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -113,22 +113,22 @@ public:
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                // Invalidates the cache entries of all threads: a concurrent `note` then increments
-                // `frees`, and the stream stays in the list.
+                // From now on, a concurrent `note` of any thread takes the lock and increments
+                // `frees`, so that the test below keeps the stream for its free.
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; }
             }
-            // Returns at once if no event was recorded, for example because the stream was
-            // destroyed.
+            // Waits for the event behind the frees. Returns at once if no event was recorded, for
+            // example because the stream was destroyed.
             place.synchronize();
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // Another thread may retire a stream during the loop over `streams_`, so the retired
-        // streams come last.
+        // The retired streams come last, because another thread may retire a stream during the loop
+        // above. `number` starts again above all numbers.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -150,8 +150,8 @@ private:
         /// Keeps the handle of a `cuda_stream` valid until `synchronize` has waited. Empty for a
         /// raw stream.
         cuda_stream_hold held;
-        /// Number of calls of `note` that took the lock. If it changes while `synchronize` waits,
-        /// the stream stays in the list.
+        /// Number of calls of `note` for this stream that took the lock. If it changes while
+        /// `synchronize` waits, a newer free may be incomplete, and the stream stays remembered.
         std::uint64_t frees  = 1;
         std::uint64_t number = 0;
         user*         next   = nullptr;
@@ -159,8 +159,8 @@ private:
     struct retired_user {
         /// Event behind the frees of the stream, recorded when it was retired.
         cuda_event place;
-        /// Number of threads that wait for the event `place` now. If it is above 0, the element is
-        /// not removed.
+        /// Number of threads in `synchronize` that use this element. While it is above 0, `unpin`
+        /// and `forget_done` do not remove the element.
         unsigned      pins   = 0;
         std::uint64_t number = 0;
         retired_user* next   = nullptr;
@@ -208,8 +208,8 @@ private:
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Sets `number` and `where` to those of the stream with the next smaller
-    /// number; returns false if none is left.
+    /// Takes the lock. Finds the remembered stream with the largest number below `number`, and sets
+    /// `number` and `where` to its number and device. Returns false if there is none.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -218,8 +218,8 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Returns the retired stream with the next smaller number, or null, and sets
-    /// `number`. The caller must call `unpin`.
+    /// Takes the lock. Returns the retired stream with the largest number below `number`, or null.
+    /// Sets `number` to its number, and keeps the element until the caller calls `unpin`.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);
@@ -229,8 +229,8 @@ private:
         }
         return each;
     }
-    /// Takes the lock. Ends the use that `pin_before` began. Removes `each` if `done` and no other
-    /// thread waits for its event.
+    /// Takes the lock. Ends the use of `each` that `pin_before` began. If `done` (its event is
+    /// complete), removes `each` unless another thread uses it.
     void unpin(retired_user* each, bool done) noexcept {
         auto const held = lock_.hold();
         --each->pins;
@@ -262,8 +262,8 @@ private:
         look_at_     = other.look_at_;
         other.start_epoch();
     }
-    /// Returns true if the stream or event `place` is complete, and then also synchronizes with it.
-    /// Returns false if the query fails.
+    /// Returns true if the stream or event `place` is complete, after a call of its `synchronize`,
+    /// so that CUDA counts the host as having waited. Returns false if the query fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -273,15 +273,15 @@ private:
         } catch (...) { return false; } // an error: it is queried again later
     }
 
-    /// Invalidates the cache entries (`noted`) of all threads: the next `note` of each thread takes
-    /// the lock. The lock must be held.
+    /// Invalidates the cache entries (`noted`) of all threads for this object: their next `note` of
+    /// a stream takes the lock. The caller must hold the lock, or exclude other threads.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry of a thread: `stream` was in the list `streams_` of the object that had this
-    /// `epoch`, a number unique in the process.
+    /// Cache entry of a thread: `stream` was in `streams_` when `epoch_` had the value `epoch`.
+    /// While `epoch_` is unchanged, `note` needs no lock for it.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
@@ -291,7 +291,8 @@ private:
     /// Returns the link (head of the list or `next`) to the element of the stream `s`. The link is
     /// null without such an element.
     [[nodiscard]] user** find(cuda_stream_view s) {
-        // The handle of a default stream means another stream on another thread or device.
+        // A default stream's handle means another stream on another thread or device, so the id
+        // must be equal too. 0: the handle is enough.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
@@ -300,8 +301,8 @@ private:
         return at;
     }
 
-    /// Cache entries (`noted`) with another number are invalid. Changes when a stream leaves
-    /// `streams_`, and before `synchronize` records an event.
+    /// Cache entries (`noted`) are valid only with the present number, which no other object has or
+    /// had. `start_epoch` replaces it.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
     // Linked lists, because containers of the standard library would slow down each compilation
@@ -310,8 +311,8 @@ private:
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
     std::uint64_t last_number_ = 0; ///< number of the element that was added last
-    /// When `count_` has reached this number, `note` first removes destroyed and retired streams
-    /// with complete work.
+    /// When `count_` has reached this number, `note` calls `forget_done` before it adds a stream,
+    /// so that the lists stay short.
     std::size_t look_at_ = usual;
 };
 

@@ -14,12 +14,12 @@
 namespace vram {
 namespace detail {
 
-/// A cache of 16 entries for each thread and type `Entry`, found by the handle of a stream. Needs
-/// no lock.
+/// A cache of data about streams, without a lock: 16 entries for each thread and type `Entry`.
+/// Streams that map to one place replace each other's entry.
 template <class Entry>
 struct cuda_stream_cache {
-    /// Returns the place for `stream` in the calling thread's cache. The caller must check that the
-    /// entry is of this stream.
+    /// Returns the cache entry of the calling thread at the place of `stream`. The caller must
+    /// check if it is of `stream` or of another stream.
     [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local Entry table[places];

@@ -33,7 +33,7 @@ public:
     /// Returns an object with the functions of the driver, or of the runtime where the driver lacks
     /// one.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        // The CUDA version for the lookup: the first one that has all four functions.
+        // CUDA 12.0, the first version that has all functions which are looked up here.
         constexpr unsigned since = 12000;
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
@@ -43,8 +43,8 @@ public:
         return calls;
     }
 
-    /// Sets `captures` to true if work on the stream would be captured or would break a capture.
-    /// Returns the status of the query.
+    /// Sets `captures` to true if work on the stream would be captured, or would break a capture of
+    /// another stream; otherwise to false. Returns the status of the query.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;

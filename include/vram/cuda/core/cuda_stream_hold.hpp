@@ -56,8 +56,8 @@ public:
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }
-    /// Records the event `e` behind the work of the stream, even if its owner has destroyed it.
-    /// This object must refer to a stream.
+    /// Records the event `e` behind the work of the stream, even if the owner of the stream has
+    /// been destroyed. The handle must be valid (`operator bool`).
     template <class Event>
     void record(Event& e) const {
         e.record(its_->stream);
@@ -72,7 +72,7 @@ private:
     friend class cuda_stream_ids;
 
     /// State that all references to one stream share: the handle and id, the number `shares` of
-    /// references, and the ends that are known.
+    /// references, and `ended` (true once the owner was destroyed).
     struct shared {
         cudaStream_t             stream;
         std::uint64_t            id;

@@ -39,8 +39,8 @@ public:
         return !cuda_default_streams::contain(stream);
     }
 
-    /// Stores the id and device of `stream`, which must not be in capture. If this fails, removes
-    /// the entry of an older stream.
+    /// Stores the id and device of `stream`, which must not be in capture. If the device query
+    /// fails or host memory is lacking, removes an older stream's entry with this handle.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return cuda_default_streams::note(stream, id); }
@@ -77,13 +77,13 @@ public:
         if (found == nullptr) { return std::nullopt; }
         life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
-        // Known limit: the data of a destroyed raw stream, if CUDA reused the handle for a stream
-        // that was not queried yet.
+        // Known limit: if CUDA reused the handle of a destroyed raw stream for a stream that was
+        // not queried yet, these are still the data of the destroyed stream.
         return its.who;
     }
 
-    /// Returns what is known of the stream that once had the handle `stream` and the id `id`. Makes
-    /// no CUDA call on it.
+    /// States if, as far as is known, the handle `stream` still means the stream with the id `id`,
+    /// or if that stream was destroyed or reset. Makes no CUDA call on it.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -121,8 +121,8 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a counted reference to the stream, empty if vram does not own it. The caller must
-    /// use the stream or hold another reference.
+    /// Returns a counted reference to the stream, or an empty one if vram does not keep the handle
+    /// valid. The stream must not be destroyed during the call.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
@@ -145,12 +145,12 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of a stream that vram owns, or else 0. Makes no CUDA call.
+    /// Returns the id of the stream if vram keeps the handle valid, or else 0. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// Returns the number of recorded ends of streams. While the number is unchanged, no further
-    /// stream is known to have ended.
+    /// Returns how many ends of streams were recorded. A caller that finds the number unchanged
+    /// need not look for ended streams again.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
@@ -167,7 +167,7 @@ public:
     }
 
     /// Records that a stream that vram did not create, with this handle and id, was destroyed.
-    /// Without host memory for the entry, does nothing.
+    /// Records nothing if there is no host memory for it.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -182,8 +182,8 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // The thread's cache stores that the stream had not ended when `last.ends` ends were
-        // recorded, so no lock is needed.
+        // If no end of any stream was recorded since this thread last found `stream` not ended, the
+        // answer is the same, and no lock is needed.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -211,20 +211,21 @@ private:
         identity who;
         bool     ended = false;
         bool     reset = false; ///< true if a reset of the device has ended the stream
-        /// State that all references to the stream share. Null if vram does not own the stream, or
-        /// no more.
+        /// State that all counted references (`cuda_stream_hold`) to the stream share. Null if vram
+        /// does not keep the handle valid.
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
         static std::uint64_t key_of(cudaStream_t stream) noexcept {
             return reinterpret_cast<std::uintptr_t>(stream);
         }
-        /// Returns the entry of the handle, or null if there is none. The mutex must be held.
+        /// Returns the entry of the stream handle, or null if there is none. The caller must hold
+        /// `mutex`.
         [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
             return known.find(key_of(stream));
         }
-        /// Returns the entry of the handle. If there is none, first adds an empty one. The mutex
-        /// must be held. Throws `std::bad_alloc`.
+        /// Returns the entry of the stream handle, and first adds one without data if there is
+        /// none. The caller must hold `mutex`. Throws `std::bad_alloc`.
         [[nodiscard]] life& get(cudaStream_t stream) {
             if (life* const its = find(stream)) { return *its; }
             known.reserve(1);
@@ -232,8 +233,8 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Prepares the entry for a new stream with the handle, or for removal: not ended, not
-        /// reset, without references.
+        /// Clears the entry's `ended`, `reset` and `shared`, and corrects the number of ended
+        /// entries, before the entry is reused for a new stream or deleted.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -248,19 +249,19 @@ private:
         }
 
         std::mutex        mutex;
-        address_map<life> known; ///< the entries, by the address in the stream's handle
+        address_map<life> known; ///< the entries of stream handles; a handle's value is the key
         /// Number of entries of streams that have ended. While it is 0, `cuda_stream_ids::ended`
         /// needs no lookup.
         std::atomic<std::size_t> ended{0};
         /// Number of ends recorded so far: a stream was destroyed or its device was reset. Never
         /// decreases.
         std::atomic<std::uint64_t> ends{0};
-        /// Incremented when a stream of vram begins, ends, is released or loses its last reference.
-        /// Cache entries (`announcement`) are then invalid.
+        /// Cache entries (`announcement`) are valid only with the present number. Incremented when
+        /// `begin`, `end` or `leave` changes an entry.
         std::atomic<std::uint64_t> changes{1};
     };
-    /// Called after a reset of `device`: marks all known streams of the device as ended, also those
-    /// with holds.
+    /// Called after a reset of `device`: marks its stored streams that still exist as ended by the
+    /// reset, also those to which a `cuda_stream_hold` refers.
     static void end_all(cuda_device device) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -271,7 +272,8 @@ private:
             book.end(*its);
         });
     }
-    /// Returns true if vram created a stream with this handle and the id `id`, and still owns it.
+    /// Returns true if vram created a stream with this handle and the id `id`, and keeps its
+    /// handle valid.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -295,15 +297,15 @@ private:
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry of a thread: `stream` had not ended when the number of recorded ends was `ends`.
-    /// Valid until that number changes.
+    /// Cache entry of a thread: `stream` had not ended when `ends` ends of streams were recorded.
+    /// While that number is unchanged, `cuda_stream_ids::ended` needs no lock.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry of a thread: id and shared state of `stream`, or 0 and null. Valid while the
-    /// table's `changes` is equal.
+    /// Cache entry of a thread: the id and shared state of `stream`, or 0 and null if vram does not
+    /// keep the handle valid. Usable while `book::changes` equals `changes`.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
@@ -311,7 +313,7 @@ private:
         cuda_stream_hold::shared* its     = nullptr;
     };
     /// Returns the id and the shared state of the stream with this handle, or 0 and null if vram
-    /// does not own it.
+    /// does not keep the handle valid.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -327,7 +329,8 @@ private:
         return last;
     }
 
-    // The table is never destroyed, because streams in static storage may use it until the end.
+    // The table of streams is never destroyed, because `cuda_stream` objects in static storage may
+    // use it until the end of the process.
     static book& all() {
         static book& only = *make_book();
         return only;
@@ -339,8 +342,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    // CUDA destroys the stream at the end of the process. In a child of `fork`, the mutex may be
-    // locked for ever.
+    // Nothing is done at the end of the process, when CUDA destroys the stream, and in a child of
+    // `fork`, where the mutex may stay locked.
     if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);

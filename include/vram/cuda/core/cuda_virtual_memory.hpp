@@ -106,7 +106,8 @@ public:
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
         cuda_device_guard const   on{device_};
         cuda_capture_guard const  relaxed;
-        // At the end of the process, and in a child of `fork`, the range stays mapped.
+        // At the end of the process, and in a child of `fork`, CUDA must not be called, so the
+        // range stays mapped.
         demand(cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
@@ -142,8 +143,8 @@ private:
         cuda_capture_guard const  relaxed;
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
-    /// Makes one call of the driver that frees something, and reports its error. Makes none at
-    /// process exit or after a reset.
+    /// Makes `call`, a driver call that frees something, and reports its error with `p` and
+    /// `bytes`. Does nothing if CUDA must not be called or the device was reset.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began() || lost()) { return; }

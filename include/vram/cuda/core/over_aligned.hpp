@@ -33,8 +33,8 @@ public:
                    : saturating_add(bytes, alignment - default_alignment);
     }
 
-    /// Returns the first aligned address in `block`. For an alignment above 256, adds a table
-    /// entry; returns null without host memory for it.
+    /// Returns the address for the program: the first aligned one in `block`. For an alignment
+    /// above 256, stores `block` for `take_back`; returns null without host memory for that.
     [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
         if (alignment <= default_alignment) { return block; }
         void* const p = align_address(block, alignment);
@@ -49,8 +49,8 @@ public:
         return p;
     }
 
-    /// Returns the block of `p`, to pass to CUDA's free, and removes its entry. Reports a wrong
-    /// alignment to the error sink.
+    /// Returns the address to pass to CUDA's free for the program's address `p`, and removes the
+    /// entry of `p`, if any. Reports a wrong alignment to the error sink.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);
@@ -94,8 +94,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    // The table is never destroyed, because resources in static storage may free blocks after the
-    // destructors of other static objects have run.
+    // The table of blocks is never destroyed, because resources in static storage may free blocks
+    // while other static objects are already destroyed.
     static book& all() {
         static book& only = *new book;
         return only;
