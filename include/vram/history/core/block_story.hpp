@@ -76,7 +76,7 @@ public:
     [[nodiscard]] std::uint64_t first_live() const noexcept { return first_live_; }
 
 private:
-    using key = std::pair<std::uint32_t, std::uint64_t>; ///< resource and address
+    using key = std::pair<std::uint32_t, std::uint64_t>; ///< of a chunk: resource index, address
 
     struct live_block {
         std::size_t   step;
@@ -86,8 +86,8 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block used as a chunk. `resource` is the one that allocated the block if `lender`,
-    /// otherwise the one that removed the chunk.
+    /// A block of one resource that another resource used as a chunk. `resource` is the one that
+    /// allocated the block if `lender`, otherwise the one that used the chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -101,7 +101,7 @@ private:
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
         std::size_t step = first_step;
-        std::size_t last = 0; ///< index of the step that last added or extended the segment, or 0
+        std::size_t last = 0; ///< latest step that added or extended the segment; 0 if none
     };
 
     void begin() {
@@ -111,14 +111,15 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// The event `order[i]` may allocate the address of a live block. Frees that block: moves a
-    /// later free forward, or adds a step.
+    /// If the event `order[i]` allocates the address of a live block of the same resource, frees
+    /// that block first: moves a later free of this address forward, or adds a step.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
         auto const found = live_.find(e.memory);
         if (found == live_.end() || found->second.resource != e.resource) { return; }
-        // Two threads may have sent both events in the wrong order, close together.
+        // Two threads may have sent the free and this allocation in the wrong order: searches for
+        // the free in the next 63 events.
         std::size_t const end = std::min(order.size(), i + 64);
         for (std::size_t j = i + 1; j < end; ++j) {
             history_record::event const& later = from_.events[order[j]];
@@ -161,8 +162,8 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // The step that added the second segment becomes a growth of the first, unless a later
-            // step added or extended the first.
+            // Turns the step that added the second segment into a growth of the first, but only if
+            // no later step added or extended the first.
             if (next->second.step != first_step && its->second.last < next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -182,7 +183,7 @@ private:
         auto const chunk = lent_.find(e.memory);
         if (chunk != lent_.end() &&
             (chunk->second.resource == e.resource) == chunk->second.lender) {
-            lent_.erase(chunk); // another resource had the block as a chunk: the free makes no step
+            lent_.erase(chunk); // no step: the block was a chunk of another resource
             return;
         }
         // An invalid free: of a live block of another resource, or of a block that is free already.
@@ -254,8 +255,8 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        // A live block of another resource that contains the chunk is not listed as a block: the
-        // segment stands for that block.
+        // If the chunk begins in a live block of another resource, cancels the step that allocated
+        // the block, so that the memory is not listed twice.
         if (above != live_.begin()) {
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
@@ -270,8 +271,8 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // The first `back` bytes of the chunk return to the segment; the others extend the
-                // segment.
+                // The first `back` bytes of the chunk lie in the segment and no longer count as
+                // removed; the others extend the segment at its end.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
                 std::uint64_t const more = bytes - back;
                 std::uint64_t const end  = before->first + r.bytes;
@@ -283,10 +284,10 @@ private:
                 }
                 return;
             }
-            // A chunk that begins within a segment makes no segment of its own.
+            // Makes no segment of a chunk that begins in one: segments must not overlap.
             if (distance < r.bytes) { return; }
         }
-        // A chunk that reaches into the next segment makes no segment either.
+        // Makes no segment of a chunk that reaches into the next one: segments must not overlap.
         if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
@@ -326,12 +327,12 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // No segment of the resource overlaps: the chunk is taken for a block of an observed
-        // upstream. The event `freed` of that block makes no step.
+        // The resource has no segment here: the chunk is probably a block of another observed
+        // resource. The event `freed` of that resource for the block makes no step.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments at the end of the record with their live blocks, and some freed blocks
-    /// that a stream may still use.
+    /// Lists the segments at the end of the record with their live blocks, and with freed blocks
+    /// that fill a whole chunk and have no event `free_completed` yet.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -373,18 +374,19 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>   completing_; ///< resources that send `free_completed`
-    std::unordered_set<std::uint32_t>   growing_;    ///< resources with segments that may grow
+    std::unordered_set<std::uint32_t>   completing_; ///< indices of resources with `free_completed`
+    std::unordered_set<std::uint32_t>   growing_;    ///< indices of resources with growing chunks
     std::map<std::uint64_t, live_block> live_;
     /// Freed blocks by address. An event `free_refused` makes them live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;
     std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
-    std::unordered_map<std::uint64_t, lent>        lent_;  ///< by address: blocks used as chunks
+    /// Blocks of one resource that another resource used as chunks, by address.
+    std::unordered_map<std::uint64_t, lent> lent_;
     /// Number of invalid frees at each address, for each of which an event `free_refused` is
     /// expected.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
-    std::map<std::uint64_t, range>                 ranges_; ///< the segments after the last step
+    std::map<std::uint64_t, range>                 ranges_; ///< present segments, by address
 };
 
 } // namespace detail

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// The file format of `history_columns`: the eight characters of `magic`, then the rows below,
-/// with members of `history_record`. A number is an LEB128 integer; a text is the number
-/// of its bytes and its bytes.
+/// The file format of `history_columns`: the eight characters of `magic`, then the rows below, with
+/// members of `history_record`. What follows "count, then" is repeated for each entry. A number is
+/// an LEB128 integer; a text is the number of its bytes and its bytes.
 ///
 ///     device, overwritten
 ///     tags:      count, then texts; the empty entry 0 of each table is left out
@@ -25,7 +25,7 @@ namespace detail {
 ///     stacks:    count, then the number of addresses and the addresses
 ///     chunks:    count, then memory, bytes, resource, grows
 ///     contexts:  count, then kind, has_stream, thread, tag, site, resource, stack, stream
-///     events:    count, the shift of addresses, and four columns, each with its size in bytes:
+///     events:    count, `shift`, and four columns, each of which begins with its size in bytes:
 ///                index in the contexts; time; address without its `shift` lowest bits;
 ///                bytes + 1, or 0 if the last event before it at this address has as many bytes
 ///
@@ -77,8 +77,8 @@ public:
         if (n > most) { fail(file_error::reason::damaged); }
         return n;
     }
-    /// Reads a number of entries of at least `each` bytes. Throws `file_error` if the rest of the
-    /// column is too short for them.
+    /// Returns the next number, a count of entries of at least `each` bytes. Throws `file_error` if
+    /// the bytes behind it are too few for these entries.
     [[nodiscard]] std::size_t count(std::size_t each) {
         std::uint64_t const n = number();
         if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }
@@ -89,7 +89,8 @@ public:
         at_ += size;
         return from_.substr(at_ - size, size);
     }
-    /// Returns a reader of the next column of the file: reads its size in bytes, and skips it.
+    /// Returns a reader of the next column, which begins with its size in bytes. This reader goes
+    /// on behind the column.
     [[nodiscard]] column_reader part() {
         std::string_view const bytes = text();
         return {bytes, path_, offset_ + at_ - bytes.size()};

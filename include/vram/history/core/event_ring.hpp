@@ -35,7 +35,8 @@ public:
         : width_{width},
           page_records_{static_cast<std::uint32_t>(
               std::clamp(capacity / 16, std::size_t{8}, std::size_t{256}))},
-          // One page for each writer in `first_` and for `last_`, besides those of the records.
+          // Besides pages for `capacity` records, one for each write position in `first_` and for
+          // `last_`, because their pages may be partly filled.
           pages_((capacity + page_records_ - 1) / page_records_ + most_first + 1) {
         add_unused(pages_.data(), pages_.size());
     }
@@ -44,8 +45,8 @@ public:
 
     [[nodiscard]] std::size_t width() const noexcept { return width_; }
 
-    /// Stores a record of the calling thread, which has the number `number`. `fill(to)` stores all
-    /// words of the record at `to`, a `place`.
+    /// Stores a record. `number` is the number of the calling thread; `fill(to)` writes all words
+    /// of the record to `to`, a `place`.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned number, Fill const& fill) noexcept {
         if (has_own_place(number)) [[likely]] {
@@ -55,7 +56,8 @@ public:
         }
     }
 
-    /// Returns true if `append` needs neither a lock nor a search for the thread with this number.
+    /// Returns true if `append` is fastest with this thread number: it finds the write position by
+    /// an index, and locks a mutex only to get a new page.
     [[nodiscard]] static constexpr bool has_own_place(unsigned number) noexcept {
         return number < most_first;
     }
@@ -94,8 +96,8 @@ public:
         });
     }
 
-    /// Returns the time of the latest overwritten record, or 0. Called after `read`: records older
-    /// than the result may be missing.
+    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. If called
+    /// after `read`: `read` may have missed records with earlier times.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -121,10 +123,10 @@ private:
         /// Incremented when a thread gets the page, before the thread overwrites records, so that
         /// `read` can detect this.
         std::atomic<std::uint64_t> lap{0};
-        /// Number of records for which the page has room.
+        /// Number of records that can still be written to the page; also 0 before its first use.
         std::atomic<std::uint32_t> left{0};
         /// The next page in the list of full pages (`oldest_`) or of unused pages (`unused_`), or
-        /// null. Guarded by `turn_`.
+        /// null. Guarded by `mutex_`.
         page*                   later = nullptr;
         std::atomic<word*>      words{nullptr};
         std::unique_ptr<word[]> owner;
@@ -136,7 +138,8 @@ private:
         page*         into = nullptr;
         std::uint32_t left = 0; ///< number of further records for which the page `into` has room
     };
-    /// The writers of 64 thread numbers, and one more page for each of them.
+    /// The write positions of 64 thread numbers, and a page for each, which is added to the unused
+    /// pages of the ring.
     struct group {
         writer writers[most_first];
         page   pages[most_first];
@@ -175,7 +178,7 @@ private:
     /// host memory.
     [[gnu::noinline]] group* others(unsigned index) noexcept {
         if (group* const made = others_[index].load(std::memory_order_acquire)) { return made; }
-        std::lock_guard const held{turn_};
+        std::lock_guard const held{mutex_};
         if (owners_[index] == nullptr) {
             owners_[index].reset(new (std::nothrow) group);
             if (owners_[index] == nullptr) { return nullptr; }
@@ -194,7 +197,7 @@ private:
     /// Gives the writer `w` an unused page, or the page that became full first. Returns false if
     /// there is neither.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
-        std::lock_guard const held{turn_};
+        std::lock_guard const held{mutex_};
         if (w.into != nullptr) {
             (oldest_ == nullptr ? oldest_ : newest_->later) = w.into;
             newest_                                         = w.into;
@@ -216,8 +219,8 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // The stores of words that follow are releases: a reader that sees such a word also sees
-        // the new `lap`.
+        // Each later store of a word is a release, so that `read`, if it copies such a word, also
+        // sees the new `lap`.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;
@@ -225,8 +228,8 @@ private:
         w.left = page_records_;
         return true;
     }
-    /// Allocates the memory of an unused page and returns the page, or null if there is no unused
-    /// page or no host memory.
+    /// Takes a page from the unused ones and allocates the memory of its records. Returns null if
+    /// no page is unused or there is no host memory.
     page* take_unused() noexcept {
         page* const found = unused_;
         if (found == nullptr) { return nullptr; }
@@ -237,13 +240,13 @@ private:
         return found;
     }
 
-    std::size_t                width_;
-    std::uint32_t              page_records_;
-    std::vector<page>          pages_;
-    std::mutex                 turn_;
-    page*                      unused_ = nullptr; ///< first unused page; guarded by `turn_`
-    page*                      oldest_ = nullptr; ///< page to overwrite next; guarded by `turn_`
-    page*                      newest_ = nullptr; ///< newest full page; guarded by `turn_`
+    std::size_t       width_;
+    std::uint32_t     page_records_;
+    std::vector<page> pages_;
+    std::mutex        mutex_;
+    page*             unused_ = nullptr; ///< first unused page; guarded by `mutex_`
+    page*             oldest_ = nullptr; ///< page to overwrite next; guarded by `mutex_`
+    page*             newest_ = nullptr; ///< page that became full last; guarded by `mutex_`
     std::atomic<std::uint64_t> horizon_{0};
     std::atomic<std::uint64_t> overwritten_{0};
     writer                     first_[most_first];
@@ -252,8 +255,8 @@ private:
     std::atomic<group*>    others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<group> owners_[most_thread_numbers / most_first - 1];
     std::mutex             last_lock_;
-    /// Write position that all threads with numbers from `most_thread_numbers` on share, and those
-    /// whose group has no host memory; guarded by `last_lock_`.
+    /// Write position shared by the threads with numbers from `most_thread_numbers` on, and by
+    /// those without a `group`, as there was no host memory for it; guarded by `last_lock_`.
     writer last_;
 };
 
