@@ -46,13 +46,15 @@ public:
     any_resource(shared<R> handle)
         : any_resource{detail::shared_access::take(checked(handle)), adopted{}} {}
 
-    /// A resource of another platform does not compile: the error message names the remedy.
+    /// Selected for a resource of another platform. Does not compile; the error message names the
+    /// remedy.
     template <class R>
         requires detail::resource_of_another_platform<std::remove_cvref_t<R>, Platform>
     any_resource(R&&) : base{nullptr, nullptr} {
         detail::refuse_platform<R>();
     }
-    /// A resource without stream order does not compile: the error message names the remedy.
+    /// Selected for a resource without stream order. Does not compile; the error message names the
+    /// layer `stream_ordered`.
     template <class R>
         requires(!std::derived_from<std::remove_cvref_t<R>, base>) &&
                 detail::synchronous_of<std::remove_cvref_t<R>, Platform>
@@ -65,8 +67,8 @@ public:
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
-    /// Converts from a handle type that also states the `Properties` of this one. The number of
-    /// handles does not change.
+    /// Makes a handle of the resource of `other`, a handle with at least these `Properties`. The
+    /// new handle owns or borrows the resource as `other` did.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)

@@ -126,8 +126,8 @@ public:
     // clang-format on
 
 private:
-    /// A new block for the buffer's bytes. The destructor frees the new block if the copy failed,
-    /// and otherwise the old one.
+    /// Allocates a new block for the buffer's bytes. After the copy, `relocate` swaps it with the
+    /// old block; the destructor frees the one that the buffer does not use.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;
@@ -147,8 +147,8 @@ private:
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
     }
-    /// Frees the memory, if any. Reports name the line `at` of the program: that of the call, or
-    /// that which made the buffer.
+    /// Frees the memory, if any. Reports of the free name the line `at` of the program: that which
+    /// called `destroy(s)`, or otherwise that which made the buffer.
     void give_back(call_site at) noexcept {
         if (data_ == nullptr) { return; }
         sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),

@@ -51,7 +51,7 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d` and returns the previous one. After a move from `mr`,
+    /// Makes `mr` the current resource of `d` and returns the previous one. If `mr` was moved from,
     /// does the same as `reset`.
     static resource set(device d, resource mr) {
         if (!mr.holds_resource()) { return reset(d); }
@@ -117,8 +117,8 @@ private:
             publish();
             return mr;
         }
-        /// Makes the default resource the current one. Another thread may call `forget`, so the
-        /// default is read with the mutex held.
+        /// Makes the default resource the current one and returns the previous one. Copies the
+        /// default with the mutex held, because another thread may call `forget`.
         resource restore() noexcept {
             std::lock_guard const held{mutex()};
             resource              mr{standard};
@@ -144,8 +144,8 @@ private:
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // Publishes the current resource to readers without the mutex. Release: a reader that sees
-        // a new address also sees the odd `turn`.
+        // Publishes the current resource for `read`, which takes no mutex. The stores release, so
+        // that a reader of a new address also sees that `turn` has changed.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -165,7 +165,8 @@ private:
         // If the slot is missing, or empty after `forget`, `made` makes the default resource.
         return there ? *found : made(d);
     }
-    /// Returns the slot of the device `d`, after making its default resource if there is none.
+    /// Returns the `slot` (default and current resource) of the device `d`, after making the
+    /// default resource if there is none.
     [[nodiscard]] static slot& made(device d) {
         {
             std::lock_guard const held{mutex()};

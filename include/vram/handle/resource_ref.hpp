@@ -21,8 +21,8 @@ concept resource_for = resource<R> && std::same_as<typename R::platform, Platfor
 
 namespace detail {
 
-/// Returns the resource that a `resource_ref` made from `mr` refers to. Handles such as `shared`
-/// have their own overload.
+/// Returns `mr` itself: a `resource_ref` made from `mr` refers to it. For a handle such as
+/// `shared`, an overload returns the handle's resource.
 template <class R>
 R& referred(R& mr) noexcept {
     return mr;

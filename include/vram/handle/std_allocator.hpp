@@ -46,7 +46,8 @@ public:
     std_allocator()
         requires std::default_initializable<R>
         : mr_{R{}} {}
-    /// Makes an allocator that allocates from `mr`, and stores `mr` or a reference to it.
+    /// Makes an allocator that allocates from `mr`. Stores a reference to `mr` if `R` is
+    /// `Resource&`, otherwise `mr` itself.
     std_allocator(R mr) : mr_{std::forward<R>(mr)} {}
     template <class Other>
     std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}

@@ -144,8 +144,8 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Detaches the handle from its resource, which is not destroyed. The handle may then no longer
-    /// allocate or free.
+    /// Makes the handle hold no resource, because its resource was moved to another handle. To
+    /// allocate or free is a broken contract then.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

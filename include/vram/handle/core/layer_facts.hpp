@@ -58,8 +58,8 @@ struct layer_facts {
 /// outermost first.
 class layer_visitor {
 public:
-    /// Selects the figures that `visit` gets: no figures, those that the layer counts itself
-    /// without a search, or all.
+    /// Selects the figures that `visit` gets: `names` none, `own` those that the layer counts
+    /// itself, `all` also those of upstreams and of free blocks.
     enum class facts : unsigned char { names, own, all };
 
     explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}
@@ -88,7 +88,7 @@ concept standing_on_two = requires(R const& r) {
     requires synchronous_resource<std::remove_cvref_t<decltype(r.second())>>;
 };
 
-/// A handle of a resource with a known type, such as `shared`.
+/// A handle with a function `get()` that returns the resource with its own type, such as `shared`.
 template <class R>
 concept handing_on =
     requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };

@@ -21,8 +21,9 @@
 namespace vram {
 namespace detail {
 
-/// A table of pointers to the functions of one resource type, which take the resource as `mr`. The
-/// pointer of an optional function that the type lacks is null, except for `try_allocate`.
+/// A table of pointers to the functions of one resource type, which take the resource as `mr`. For
+/// an optional function that the type lacks, the pointer is null, except that `try_allocate` and
+/// `try_allocate_sync` then call `allocate` and `allocate_sync`.
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
@@ -212,8 +213,8 @@ struct calls_to_nothing {
     }
 };
 
-/// The function table of a type-erased handle that was moved from. Its functions that allocate or
-/// free call `broken_contract`, which ends the program.
+/// The function table of a type-erased handle that was moved from. Functions that allocate or free
+/// call `broken_contract`, which throws or ends the program; the optional ones are null.
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 
