@@ -50,8 +50,8 @@ concept synchronous_resource =
 ///     void  deallocate(stream s, void* p, std::size_t bytes,
 ///                      std::size_t alignment = default_alignment) noexcept;
 ///
-/// The caller orders uses on other streams before the free. A block may also be freed by
-/// `deallocate_sync`, under the rules of both.
+/// The caller orders uses on other streams before the free. `deallocate_sync` may free a block of
+/// `allocate` too, once every stream and thread has finished with the block.
 template <class R>
 concept resource = synchronous_resource<R> &&
                    requires(R& r, typename R::platform::stream s, void* p, std::size_t n) {

@@ -21,7 +21,7 @@ namespace vram {
 ///     memory.map(at, page, memory.granularity());
 ///     memory.set_access(at, memory.granularity());
 ///
-/// Functions that throw change nothing.
+/// Functions that throw change nothing. `release` and `destroy` report errors to the error sink.
 template <class M>
 concept virtual_memory =
     std::copyable<M> && std::copyable<typename M::handle> &&
@@ -31,13 +31,14 @@ concept virtual_memory =
         { m.granularity() } -> std::same_as<std::size_t>;
         { m.memory() } -> std::same_as<memory_info>;
         { m.reserve(n, n) } -> std::same_as<void*>;
-        m.release(p, n); // reports errors to the error sink, as `destroy` does
-        // Throws `out_of_memory` with the numbers of the device if the device has no memory left.
+        m.release(p, n); // frees addresses of `reserve`
+        // Creates a piece of `n` bytes. If the device has too little memory, throws `out_of_memory`
+        // with the free and total bytes of the device.
         { m.create(n) } -> std::same_as<typename M::handle>;
         m.destroy(h, n);
-        m.map(p, h, n); // one whole piece; accessible only after `set_access`
+        m.map(p, h, n); // all `n` bytes of the piece `h`; accessible only after `set_access`
         m.set_access(p, n);
-        m.unmap(p, n); // whole mappings only
+        m.unmap(p, n); // must not cover only a part of a mapping
         requires(noexcept(m.release(p, n)) && noexcept(m.destroy(h, n))) || !detail::sees_noexcept;
     };
 
