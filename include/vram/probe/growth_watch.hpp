@@ -59,7 +59,8 @@ public:
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
-        // The newest of the stored figures that are not younger than the start of the growth.
+        // Selects the last stored figures up to step `found.since`, after which the growth began:
+        // `live` and `sites` are the changes since then.
         point const*      then = &marks_[0];
         std::size_t const live = memory_->usage().live;
         for (point const& each : marks_) {
@@ -91,8 +92,8 @@ private:
         memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
         return info.total - info.free;
     }
-    /// Stores the figures of this step. After 16 stored steps, drops every second one, and then
-    /// stores half as often.
+    /// Stores the figures of the present step, and sets the step of the next call. If 16 steps are
+    /// stored, drops every second one and doubles the distance between calls.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks<>{*memory_}});
         if (marks_.size() == most_marks) {

@@ -42,11 +42,11 @@ namespace vram {
 /// With a quarantine, freed blocks are filled with 0xDD and kept for a time; a byte that was
 /// written after the free is reported. The layer finds no reads outside of a block, and no write
 /// beyond the fence: use compute-sanitizer, or the simulated device, for these. A block that is
-/// freed during a capture is not checked. Put the layer over the pools: below one, a simulated
-/// device reports its fills, because a pool's waits do not order them.
+/// freed during a capture is not checked. Put the layer over the pools: below a pool, a simulated
+/// device reports the layer's fills as unordered, because it does not count the pool's waits.
 ///
-/// Failure   As the upstream, or if a fill fails, which `try_allocate` reports. A wrong free is
-///           reported and frees nothing.
+/// Failure   As the upstream. If a fill of new memory fails, throws; `try_allocate` reports it and
+///           returns null. A wrong free is reported and frees nothing.
 /// Threads   The rules are those of the upstream.
 /// Streams   Fills and copies are work of the stream of the call; fills in a capture become nodes
 ///           of the graph.
@@ -190,7 +190,7 @@ public:
         std::vector<block> const live = state_->all_live();
         for (block const& b : live) { compare_fences(*own, b); }
 
-        std::list<kept_block> kept; // the quarantine: no other thread frees a block here
+        std::list<kept_block> kept; // the quarantine, moved here so that no thread frees its blocks
         {
             auto const held = state_->lock.hold();
             kept.swap(state_->kept);
@@ -224,7 +224,8 @@ public:
     {
         return this->upstream_.rounded_size(total(bytes, alignment), alignment);
     }
-    /// Checks the blocks in the quarantine, frees them, and calls `trim` of the upstream.
+    /// Checks and frees the blocks in the quarantine. Then returns the result of `trim(keep)` of
+    /// the upstream: the number of bytes that it returned.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<Upstream>
     {
@@ -243,7 +244,8 @@ private:
     using book       = detail::guard_book<where>;
     using kept_block = typename book::kept_block;
 
-    /// Returns the bytes before a block: the fence, or the alignment if that is larger.
+    /// Returns the number of bytes between the start of the upstream's block and the address that
+    /// the program gets: the size of a fence, or the alignment if that is larger.
     [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
         return detail::larger_of(alignment, state_->checks.fence());
     }
@@ -281,8 +283,8 @@ private:
             }
         }
     }
-    /// Writes the fences in `all` and returns the block between them. If a step fails, calls
-    /// `undo(all)` and throws.
+    /// Writes the fences into `all`, a block of the upstream, and returns the address after the
+    /// first fence. If a step fails, calls `undo(all)` and throws.
     template <class Undo>
     [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
                               call_site at, Undo const& undo) {

@@ -82,11 +82,11 @@ public:
 
 private:
     struct heights {
-        std::size_t then;  ///< peak of the resource's live bytes in the figures at the start
-        std::size_t since; ///< peak of the resource's live bytes in the later figures
+        std::size_t then;  ///< peak of the live bytes in the figures at the start (`before_`)
+        std::size_t since; ///< peak of the live bytes in the figures of a later time
     };
-    /// Returns the peaks of live bytes at the start and in `after`. Both are since the resource's
-    /// construction if the peaks were reset between.
+    /// Returns the peaks of live bytes in the figures `before_` and `after`. If `restart_peaks` or
+    /// `raise_peaks` was called between them, returns `highest_live()` of both instead.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};

@@ -19,8 +19,8 @@ enum class oom_fault : unsigned char {
     none,
     leak,      ///< with a refusal, more bytes are live after the run than without one
     swallowed, ///< the function returned another value than without a refusal
-    /// The run after the one with a refusal, in which nothing is refused, throws or returns another
-    /// value than a run before the refusal.
+    /// A refusal had a lasting effect: the next run, in which no request was refused, threw or
+    /// returned another value than the first run.
     damaged,
     double_free,       ///< the tested code freed a block twice
     wrong_size,        ///< a block was freed with another size or alignment than allocated

@@ -137,7 +137,7 @@ private:
     }
 
     address_records<block>                       live_; ///< guarded by `lock`
-    std::optional<typename Platform::own_stream> own_;  ///< guarded by `lock`
+    std::optional<typename Platform::own_stream> own_;  ///< the layer's stream; guarded by `lock`
 };
 
 } // namespace detail

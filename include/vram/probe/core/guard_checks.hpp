@@ -83,7 +83,7 @@ public:
     }
 
     /// Copies `bytes` bytes at `from` to the host, waits, and reports the first byte that is not
-    /// `expected`. Does nothing without a slot.
+    /// `expected`. Checks nothing if no slot (pinned memory for one check) becomes free.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
@@ -128,7 +128,7 @@ private:
     }
 
     /// Returns an unused slot (pinned memory for one check), if necessary after completing the
-    /// oldest check; null if other threads use all.
+    /// oldest check; null if none becomes free.
     [[nodiscard]] std::byte* take_slot() noexcept {
         for (;;) {
             {
@@ -199,7 +199,7 @@ private:
 
     typename Platform::pinned_resource pinned_;
     std::size_t                        fence_;
-    std::byte*                         memory_ = nullptr; ///< pinned memory for `slots` checks
+    std::byte*                         memory_ = nullptr; ///< pinned memory for `slots` fence pairs
     platform_lock<Platform>            lock_;
     /// The slots (pinned memory for one check) that no check uses; guarded by `lock_`.
     std::vector<std::byte*> idle_;

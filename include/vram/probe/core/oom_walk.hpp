@@ -149,8 +149,9 @@ private:
         return out;
     }
 
-    /// Returns the live bytes by `usage()`. Without it, or if `Top`, returns those of blocks that
-    /// were allocated during `survives_oom`.
+    /// Returns the live bytes by `usage()`. If `memory_` has no `usage()`, or is the layer
+    /// `refusing` itself (`Top`), returns those of blocks that were allocated during
+    /// `survives_oom`.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;
@@ -189,8 +190,9 @@ private:
         return o.error.empty() || fail(oom_fault::error_reported, o.error);
     }
 
-    /// Makes the second run, without refusals. Returns true if it has the value of the first and
-    /// leaves no more bytes live.
+    /// Makes the second run, without refusals. Returns true if its value is that of the first, its
+    /// frees are correct, and at most `before` bytes are live after it; otherwise stores the
+    /// mistake.
     [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
         outcome o = run(0, 0);
         if (!o.got) { return fail(oom_fault::unsteady, o.what); }
@@ -201,8 +203,9 @@ private:
         return now <= before || fail_by_leak(now - before, plan_.run());
     }
 
-    /// Returns true if a run with `most` requests refused from `k` on, and then one without, are
-    /// correct. Sets `hit` if request `k` occurred.
+    /// Makes a run in which up to `most` requests from number `k` on are refused; `hit` tells if
+    /// there was one. If so, makes another run without refusals. Returns false and stores the
+    /// mistake if a run is faulty.
     [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
                                 std::optional<value> const& expected, bool& hit) {
         outcome             o     = run(k, most);

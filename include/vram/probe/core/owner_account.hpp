@@ -16,17 +16,17 @@
 namespace vram {
 namespace detail {
 
-/// The figures of one owner: a tag, a line or a thread. The peaks of the live bytes of all owners
-/// together are numbered; `now` is the latest. `moment` is the last peak after which this owner
-/// has allocated or freed, and `at_peak` its live bytes at that peak. At any later peak, its live
-/// bytes were `live`.
+/// The figures of one owner (a tag, a line or a thread), with its live bytes at the last peak of
+/// all owners together. Such peaks are numbered, and functions take the number of the last one as
+/// `now`. The live bytes at the peak number `moment` were `at_peak`; at later peaks, they were
+/// `live`.
 struct owner_sums {
     std::size_t   live        = 0;
     std::size_t   blocks      = 0;
     std::size_t   peak        = 0; ///< the largest value of `live`
     std::size_t   at_peak     = 0;
     std::uint64_t allocations = 0;
-    std::uint64_t allocated   = 0; ///< the sum of all allocations in bytes
+    std::uint64_t allocated   = 0; ///< bytes of all allocations of the owner, also freed ones
     std::uint32_t moment      = 0;
 
     void add(std::size_t bytes, std::uint32_t now) noexcept {

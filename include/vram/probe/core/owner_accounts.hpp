@@ -53,8 +53,8 @@ public:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    /// Counts the free of a block that `charge` counted in `site`. `crossed` means that the stream
-    /// is not that of the allocation.
+    /// Subtracts a freed block, which `charge` counted in `site`. `crossed` is true if its free is
+    /// on another stream than its allocation; `at` is the line of that free.
     void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
         owner_account&      account = *site.account;
         auto const          held    = account.lock.hold();
@@ -83,8 +83,9 @@ public:
         visit(spare_);
     }
 
-    /// Returns the peak of the live bytes of all threads together, which may be wrong by `slack` (1
-    /// MiB) for each account except one.
+    /// Returns the peak of the live bytes of all threads together. May be wrong by `slack` (1 MiB)
+    /// for each account other than that of the last allocation, and by more if several threads
+    /// allocate large blocks at the same time.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
@@ -132,7 +133,8 @@ private:
         return *before;
     }
 
-    /// Adds the pending bytes of an account to the sum of all accounts. The caller holds its lock.
+    /// Adds the pending bytes of an account to `total_`, the sum of all accounts. The caller holds
+    /// `account.lock`.
     void settle(owner_account& account) noexcept {
         total_.fetch_add(account.pending, std::memory_order_relaxed);
         account.pending = 0;
@@ -167,8 +169,8 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // Account `b` has this tag or line too. If `b` is before `a`, their sum has
-                    // been made already.
+                    // Only the first account with this tag or line lists it: if an account `b`
+                    // before `a` has it too, leaves it out here.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;
@@ -181,7 +183,8 @@ private:
     [[nodiscard]] owner_account* at(std::size_t i) const noexcept {
         return i < threads ? accounts_[i].load(std::memory_order_acquire) : &spare_;
     }
-    /// Inserts `h` into the list of holders, which is sorted by bytes. The smallest one drops out.
+    /// Inserts `h` into `n.holders`, which is sorted by bytes, the largest first. If all places are
+    /// taken, drops the holder with the fewest bytes.
     static void insert(shortage& n, memory_holder h) noexcept {
         for (auto& each : n.holders) {
             if (h.bytes <= each.bytes) { continue; }

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the figures are those of this tag and line. Compares texts, because translation
-/// units may have different objects.
+/// Returns true if the figures `a` are those of this tag and line. Compares the text of file names,
+/// because a name may have another address in each translation unit.
 [[nodiscard]] inline bool is_of(tracked_owner const& a, memory_tag owner, call_site at) noexcept {
     return a.owner == owner && a.at.line() == at.line() && std::strcmp(a.at.file(), at.file()) == 0;
 }

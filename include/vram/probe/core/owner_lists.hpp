@@ -31,7 +31,8 @@ protected:
     ~owner_lists() = default;
 };
 
-/// Finds the lists of the outermost layer `tracking` of a stack.
+/// Finds the outermost layer `tracking` of a stack; `found` returns its tags, lines and live blocks
+/// as `owner_lists`, or null.
 class owner_finder final : public layer_visitor {
 public:
     owner_finder() noexcept : layer_visitor{facts::names} {}
@@ -70,8 +71,9 @@ template <class R>
     return search.found();
 }
 
-/// Finds the lists of a stack at each call, because a move assignment, or a new value of an
-/// `any_resource`, may replace them. The stack must outlive the object.
+/// Gives access to the tags, lines and live blocks of the outermost layer `tracking` of a stack.
+/// Looks for the layer at each call, because a move assignment, or a new value of an
+/// `any_resource`, may replace it. The stack must outlive the object.
 class owner_source {
 public:
     template <class R>
@@ -81,7 +83,8 @@ public:
     template <class R>
     explicit owner_source(R const&&) = delete;
 
-    /// Returns the lists of the outermost layer `tracking`; null if there is none.
+    /// Returns the lists (tags, lines and live blocks) of the outermost layer `tracking` of the
+    /// stack; null if there is none.
     [[nodiscard]] owner_lists const* lists() const { return find_(memory_); }
 
 private:

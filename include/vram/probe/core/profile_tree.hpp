@@ -30,9 +30,9 @@ concept times_events = requires(typename P::device d, typename P::event const& e
     P::elapsed(e, e);
 };
 
-/// The scopes of a profile. A scope that has ended on the host is listed with its two events until
-/// they are read: without a wait if the list is long, after a wait if a table is requested. Any
-/// thread may call.
+/// The scopes of a profile, with their figures. The device time of a run is read from two events:
+/// without a wait once many runs are stored, with a wait in `rows` and `clear`. Any thread may
+/// call.
 template <platform Platform>
 class profile_tree {
     using device_type = typename Platform::device;
@@ -85,13 +85,14 @@ public:
         return {Platform::timed_event(where), Platform::timed_event(where), where};
     }
 
-    /// Adds the figures of a run that has ended on the host.
+    /// Adds the host time and the memory of a run of the scope `of`, which has ended on the host,
+    /// to the figures of the thread `thread`.
     void add(scope& of, unsigned thread, profile_row const& run) {
         auto const held = lock_.hold();
         of.of_thread(thread).merge(run);
     }
-    /// Adds the two events of a run, which are both recorded, to the list of runs that may not have
-    /// ended on the device.
+    /// Stores the two recorded events of a run of the scope `into`, for a later read of its device
+    /// time. If many are stored, reads those of runs that have ended.
     void add(scope& into, unsigned thread, events&& of) {
         auto const held = lock_.hold();
         waiting_.push_back({&into, thread, std::move(of)});
@@ -100,8 +101,9 @@ public:
         enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
     }
 
-    /// Waits for the ends of all runs on the device. Returns the scopes by first run, each followed
-    /// by its inner scopes.
+    /// Waits until all stored runs have ended on the device. Returns a row for each scope, or for
+    /// each thread of each scope if `by_thread`. Scopes are in the order of their first runs, each
+    /// followed by its inner scopes.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
         auto const               one = reading_.hold();
         std::vector<profile_row> out;
@@ -120,14 +122,15 @@ public:
     }
 
 private:
-    /// A run whose end event has not been read yet.
+    /// A run of the scope `into` that has ended on the host; its device time has not been read from
+    /// its events yet.
     struct unread {
         scope*   into;
         unsigned thread;
         events   of;
     };
 
-    /// Waits for the ends on the device of the runs that `waiting_` has now.
+    /// Waits until the device has ended the runs that were in `waiting_` at the call.
     void wait() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const own;
@@ -149,8 +152,8 @@ private:
             put_back();
         }
     }
-    /// Reads the events of runs that have ended on the device. The caller holds `lock_`. After an
-    /// error, the run stays in the list.
+    /// Adds the device times of the runs that have ended on the device to their scopes, and removes
+    /// the runs from `waiting_`. The caller holds `lock_`. A run that cannot be read stays.
     void read() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const internal;
@@ -186,9 +189,9 @@ private:
         for (auto const& each : of.inner) { reset(*each); }
     }
 
-    platform_lock<Platform> reading_; ///< held by `rows` and `clear`, and taken before `lock_`
+    platform_lock<Platform> reading_; ///< for one `rows` or `clear` at a time; taken before `lock_`
     platform_lock<Platform> lock_;
-    scope                   top_; ///< its `inner` are the outermost scopes
+    scope                   top_; ///< root of the tree; its `inner` are the outermost scopes
     std::list<unread>       waiting_;
     std::vector<events>     spare_;
     std::size_t             enough_ = 64;

@@ -105,8 +105,8 @@ public:
         return true;
     }
 
-    /// Records a block of a thread that belongs to the trial (the call of `survives_oom`), instead
-    /// of an earlier block at the address.
+    /// Records a new block, in place of an earlier record with the same address. If the thread does
+    /// not belong to the trial (the call of `survives_oom`), only erases that record.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();

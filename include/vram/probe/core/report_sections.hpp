@@ -54,8 +54,8 @@ struct report_sections {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Adds the tags and the live blocks of a layer `tracking`, unless a layer further out has
-    /// added its own.
+    /// Stores the tags and the live blocks of a layer `tracking`, and the sums over them that no
+    /// outer layer has set. Does nothing after the call for an outer layer `tracking`.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
