@@ -74,13 +74,13 @@ public:
         expects(options.device <= detail::largest_history_device,
                 "history: `device` must be at most 4095");
     }
-    /// Copies share the events. A move is a copy, so that the observer of a stack that was
-    /// moved from may still be called.
+    /// Copies share the events. A move also only copies, because a resource stack (see
+    /// `with::observed`) may still call its observer after it was moved from.
     history(history const&) noexcept            = default;
     history& operator=(history const&) noexcept = default; ///< shares the events
 
-    /// Returns true if `other` is a copy, which shares the events. A resource over two upstreams
-    /// then stores each event once.
+    /// Returns true if `other` is a copy of this history, with the same events. A resource over two
+    /// upstreams with such copies passes each of its events to one of them only.
     [[nodiscard]] bool shares_with(history const& other) const noexcept {
         return state_ == other.state_;
     }
@@ -93,8 +93,8 @@ public:
             [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            // Passes a copy, so that the compiler keeps the members of `e` in registers on the
-            // frequent path above.
+            // Passes a copy of `e`: if `e` itself were passed by reference, the compiler would keep
+            // its members in memory, also on the frequent path above (`append`).
             memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
                                       {},     e.at,   e.any_stream, e.until_reset};
             if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }

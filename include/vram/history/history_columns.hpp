@@ -19,8 +19,8 @@ namespace vram {
 
 namespace detail {
 
-/// Encodes a `history_record` by columns. Each event has the index of its context (kind, thread,
-/// line, ...), its time, its address and its size.
+/// Encodes a `history_record` as a small file (see `column_format`): its tables, then four columns,
+/// with the contexts (kind, thread, line, ...), times, addresses and sizes of all events.
 class column_encoder {
 public:
     explicit column_encoder(history_record const& from) : from_{from} {
@@ -113,14 +113,14 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    /// True if an event had `escape - 1` bytes or more. The file then begins with
-    /// `magic_with_escape`.
+    /// True if an event has `escape - 1` bytes or more: instead of its size plus 1, the file stores
+    /// `escape` and then the size, and it begins with `magic_with_escape`.
     bool        escaped_ = false;
     std::string contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
-    /// Bytes of the last event at each address. If the next event has as many, its size is written
-    /// as 0.
+    /// Size of the last event at each address. If the next event at the address has the same size,
+    /// such as the free of a block, the file stores 0 in its place.
     std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 

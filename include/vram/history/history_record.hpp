@@ -93,8 +93,8 @@ struct history_record {
 };
 
 namespace detail {
-/// Largest value of `history_record::device`. PyTorch's memory viewer requires a list entry for
-/// each device number from 0 on.
+/// Largest value of `history_record::device`. Limits the size of files for PyTorch's memory viewer,
+/// which have a list entry for each device number up to that of the record.
 inline constexpr std::uint32_t largest_history_device = 4095;
 } // namespace detail
 

@@ -22,7 +22,8 @@ namespace detail {
 /// larger is first.
 [[nodiscard]] inline std::vector<history_record::chunk> first_chunks(history_record const& from) {
     using kind = memory_event_kind;
-    // The chunks at the current point of the walk back: their bytes, by resource and address.
+    // The chunks at the time of one event: bytes, by resource and address. The loop below goes from
+    // the last event back to the first.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> at;
     for (history_record::chunk const& c : from.chunks) { at[{c.resource, c.memory}] = c.bytes; }
     for (std::size_t i = from.events.size(); i-- != 0;) {
@@ -35,8 +36,8 @@ namespace detail {
         if (found->first.first != e.resource || e.memory - found->first.second >= found->second) {
             continue;
         }
-        // Undoes the event: takes the added bytes out of the chunk. The parts before and behind
-        // these bytes remain chunks.
+        // Undoes `chunk_added`, because the loop goes back in time: takes the added bytes out of
+        // the chunk. The parts before and behind them remain chunks.
         std::uint64_t const before = e.memory - found->first.second;
         std::uint64_t const rest   = found->second - before;
         if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }

@@ -39,8 +39,8 @@ struct history_words {
 
     void store(std::size_t which, std::uint64_t word) noexcept { at[which] = word; }
 
-    /// Packs the kind, thread number, presence of a stream and tag of an event into the word at the
-    /// index `about`.
+    /// Packs the kind, thread number and tag of an event, and whether it has a stream, into one
+    /// 64-bit word, which is stored at the index `about` of the event's words.
     [[nodiscard]] static std::uint64_t pack(memory_event_kind kind, unsigned thread,
                                             bool has_stream, std::uint32_t tag) noexcept {
         return static_cast<std::uint64_t>(kind) | std::uint64_t{has_stream} << 8 |
@@ -99,8 +99,8 @@ public:
           frames_{frames},
           device_{device} {}
 
-    /// Stores an event of the calling thread, which has the number `thread`. `fill(to)` stores its
-    /// words, except the time.
+    /// Stores an event of the calling thread, which has the number `thread`. `fill(to)` must store
+    /// the words of the event in `to`, except the time, which is stored here.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned thread, Fill const& fill) noexcept {
         ring_.append(thread, [&](event_ring::place to) {
@@ -108,8 +108,8 @@ public:
             fill(to);
         });
     }
-    /// Stores an event. Also updates the list of chunks after a change, and writes the files of
-    /// `write_on_refusal` after a refusal.
+    /// Stores an event of any kind. If it adds or removes a chunk or maps pages, also updates the
+    /// list of chunks; after a refusal, also writes the files of `write_on_refusal`.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -128,7 +128,8 @@ public:
         }
     }
 
-    /// Makes each refusal also write the file `which`, at most once in each second of the clock.
+    /// Adds `which` to the files that are written after a refusal. At most one refusal in each
+    /// second of the clock writes them.
     void write_on_refusal(history_file which) {
         auto const held = lock_.hold();
         on_refusal_.push_back(std::move(which));
@@ -169,8 +170,8 @@ public:
             order.emplace_back(words[history_words::time], copied.size());
             copied.insert(copied.end(), words, words + ring_.width());
         });
-        // Removes events older than the latest overwritten one: later events, such as the free of a
-        // block, may be missing.
+        // Removes events older than the latest overwritten one: events that followed them, such as
+        // the free of a block, may be among the overwritten ones.
         made.overwritten += std::erase_if(
             order, [horizon = ring_.horizon()](auto const& e) { return e.first < horizon; });
         std::sort(order.begin(), order.end());
@@ -281,8 +282,8 @@ private:
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        // A chunk may have been added in parts, and is removed as a whole, with all entries in its
-        // range.
+        // A chunk of virtual memory may have been added in parts, each with an entry in `chunks_`,
+        // and is removed as a whole: erases all entries in its range.
         if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;
@@ -326,7 +327,8 @@ private:
     std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
     /// The files that are written after a refused request. Guarded by `lock_`.
     std::vector<history_file> on_refusal_;
-    std::set<std::uint64_t>   growing_; ///< resources with virtual memory; guarded by `lock_`
+    /// Identities of the resources that have mapped pages. Guarded by `lock_`.
+    std::set<std::uint64_t>   growing_;
     std::atomic<bool>         writes_on_refusal_{false};
     std::atomic<std::int64_t> last_write_{-1};
 };

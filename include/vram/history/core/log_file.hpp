@@ -98,8 +98,8 @@ private:
             throw;
         }
     }
-    /// Empties the file. Throws `file_error` if another `log_file` has the file open: an access to
-    /// its mapping would raise SIGBUS.
+    /// Empties the file. Throws `file_error` if that fails, or if another `log_file` has the file
+    /// open: its next write to the mapped file would raise SIGBUS.
     void empty() {
         int why = 0;
         if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -120,7 +120,7 @@ private:
             try {
                 if (at == 0 && mapped_at_ != size_) { map(); }
             } catch (...) {
-                size_ = start; // the rest has no disk space or mapping: drop the line
+                size_ = start; // `close` then cuts off the part of the line that is in the file
                 throw;
             }
             std::size_t const n = std::min(text.size(), window - at);
@@ -167,8 +167,8 @@ private:
         // Cuts off the unused end of the file. If `ftruncate` fails, empty lines stay there.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
-        // Releases the lock of `empty` first: the lock would outlive `close` if a forked child has
-        // the file open.
+        // Releases the lock that `empty` took by `flock`. A forked child that has the file open
+        // would otherwise keep it after `close`.
         if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
         ::close(file_);
         file_ = -1;

@@ -99,7 +99,8 @@ public:
     void finish() { to_ << '.'; }
 
 private:
-    /// The viewer passes the elements of a piece of a list as arguments of one function call.
+    /// Largest number of elements in one piece of a list. The viewer passes the elements of a piece
+    /// as arguments of one JavaScript call, and the number of arguments is limited.
     static constexpr std::size_t piece = 1000;
 
     void little_endian(std::uint64_t n, unsigned bytes) {

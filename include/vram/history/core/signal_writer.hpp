@@ -25,8 +25,9 @@ namespace vram {
 namespace detail {
 
 /// Calls functions on a thread when the process receives a signal, because a signal handler may
-/// call almost nothing. If the signal ends the process, the handler waits for the functions, at
-/// most ten seconds. Afterwards the handler that was installed before runs, if there was one.
+/// call almost nothing. If the signal ends the process, the handler waits for the functions, but
+/// not longer than about ten seconds. Afterwards the handler that was installed before runs, if
+/// there was one.
 class signal_writer {
 public:
     static void add(int signal, std::function<void()> work) {
@@ -42,8 +43,8 @@ public:
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
             if (has_handler(before)) {
-                // `handle` calls the earlier handler, which must run with the signal mask and on
-                // the stack that the program chose.
+                // Copies the mask and flags of the earlier handler: `handle` calls it, and it must
+                // run with the signal mask and on the stack that the program chose.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }
@@ -86,8 +87,8 @@ private:
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
-    /// Returns true if the signal ends a process without a handler, except for SIGUSR1, SIGUSR2 and
-    /// real-time signals.
+    /// Returns true if the default action of the signal ends the process; but false for SIGUSR1,
+    /// SIGUSR2 and real-time signals, which are sent to request the functions only.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
         case SIGUSR1:
@@ -99,7 +100,7 @@ private:
         case SIGTTOU:
         case SIGURG:
         case SIGWINCH: return false;
-        default: return signal < 32; // false for real-time signals: 32 and above
+        default: return signal < 32; // real-time signals are those from 32 on
         }
     }
     /// Returns true if the system sends the signal for a failed instruction, such as an access to
@@ -119,8 +120,8 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Called by the signal handler. Wakes the thread that calls the functions, and waits about 10
-    /// s if `ends_the_process(signal)`.
+    /// Called by the signal handler. Wakes the thread that calls the functions. If
+    /// `ends_the_process(signal)`, waits until they have returned, but not longer than about 10 s.
     void write(int signal) noexcept {
         unsigned const turn = done_[signal].load();
         wanted_[signal].store(true);

@@ -11,12 +11,14 @@
 namespace vram {
 namespace detail {
 
-/// One step of a `block_story`: a change of a block or of a segment (a chunk), or another event.
+/// One step of a `block_story` (the events of a record, made consistent for profilers): a change of
+/// a block or of a segment (a chunk), or another event.
 struct story_step {
     enum class action : unsigned char {
         none, ///< no change, to be skipped, such as a free that was refused
         allocated,
-        freed,          ///< a free of a block, if no event `free_completed` follows
+        /// A free that takes effect at once: the record has no event `free_completed` for it.
+        freed,
         free_requested, ///< the program freed the block; a stream may still use it
         free_completed,
         segment_added,

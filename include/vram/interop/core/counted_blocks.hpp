@@ -15,10 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// The live blocks of a resource, as its events tell of them. Calls `change(owner, bytes)`, without
-/// a lock, for each change of the live bytes of an owner. A refused free makes the block live
-/// again. Without host memory for a record, the block is not counted. Any thread may call any
-/// function.
+/// Table of the live blocks of a resource, by its events: the size of each, and its owner (such as
+/// the counters of a tag). Calls `change(owner, bytes)`, with no lock held, when the live bytes of
+/// an owner change. A refused free makes the block live again if its record is still kept. A block
+/// without host memory for its record is not counted. Any thread may call any function.
 template <class Owner>
 class counted_blocks {
 public:
@@ -32,8 +32,8 @@ public:
         }
     }
 
-    /// Counts the block at `p` as live and calls `change(owner, bytes)`, without a lock. First
-    /// subtracts an earlier live block at `p`.
+    /// Counts the block at `p` as live and calls `change(owner, bytes)` with no lock held. If an
+    /// earlier block at `p` still counts as live, subtracts that first.
     template <class Change>
     void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
         std::int64_t before = 0;
@@ -82,8 +82,8 @@ public:
         }
         if (freed != 0) { change(whose, -freed); }
     }
-    /// Takes back a refused free of the block at `p`. If no other free is left, the block counts as
-    /// live again.
+    /// Undoes one `free` of the block at `p`, which the resource refused. The block then counts as
+    /// live again, unless another free of it remains (after a double free).
     template <class Change>
     void refuse(void* p, Change const& change) noexcept {
         std::int64_t back  = 0;
@@ -127,8 +127,8 @@ private:
     struct node {
         std::int64_t bytes = 0;
         Owner*       owner = nullptr;
-        /// Number of frees that the resource has not refused. 0 for a live block; above 1, an event
-        /// `free_refused` will follow.
+        /// Number of frees of the block that the resource has not refused: 0 if the block is live,
+        /// above 1 after a double free that is still to be refused.
         unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
@@ -208,8 +208,8 @@ private:
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         return shards_[shard_of_64(number_of(at))];
     }
-    /// Removes the records of blocks of `s` that begin in the range, and calls `change` for live
-    /// ones. `for_areas` visits the areas.
+    /// Removes the records of blocks of the shard `s` that begin in the range, and subtracts live
+    /// ones by `change`. `for_areas(s, visit)` must call `visit` for each area to search.
     template <class Change, class ForAreas>
     static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
                           ForAreas const& for_areas) noexcept {

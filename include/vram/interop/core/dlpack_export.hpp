@@ -83,7 +83,9 @@ struct dlpack_export {
     Managed                   managed{};
     Data                      data;
     std::vector<std::int64_t> shape; ///< extents of the tensor's dimensions, then their strides
-    typename platform::device where; ///< device that `destroy` makes current, for default streams
+    /// Device that `destroy` makes current to free the memory. A default stream, on which the
+    /// memory may be freed, belongs to the current device.
+    typename platform::device where;
 
     dlpack_export(Data&& from, std::vector<std::int64_t>&& extents,
                   typename platform::device device) noexcept
@@ -119,8 +121,9 @@ struct dlpack_export {
         }
     }
 
-    /// Returns the DLPack device of the memory. The number of device or managed memory is that of
-    /// the resource's or stream's device.
+    /// Returns the DLPack device (kind and number) of the memory. The number is 0 for pageable and
+    /// pinned memory, otherwise that of the resource's device or, if it names none, of the
+    /// stream's.
     static dlpack_device device_of(Data& of) {
         memory_kind kind = memory_kind::device;
         if constexpr (has_property<resource, host_accessible>) {

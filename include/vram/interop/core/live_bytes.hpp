@@ -14,10 +14,10 @@
 namespace vram {
 namespace detail {
 
-/// Counts the live bytes of several threads, and their peak, without a counter that all threads
-/// write. Each thread has a *room*: the bytes that it may add before the peak must rise. The sum of
-/// all rooms is the peak minus the live bytes. The peak is never below the live bytes of any
-/// moment. Any thread may call any function.
+/// Counts live bytes and their peak. Most calls write only a counter of their thread: its *room*,
+/// the bytes that the thread may still add before the peak must rise. With more than 32 threads,
+/// some share a room. The live bytes are the peak minus the sum of all rooms, so they are never
+/// above the peak. Any thread may call any function.
 class live_bytes {
 public:
     struct values {
@@ -40,14 +40,16 @@ public:
         std::int64_t const peak = peak_.load();
         std::int64_t       live = peak;
         shards_.for_each(shards_.used(), [&](shard const& each) {
-            // The mask gives the bytes of a closed room too, from which `closed` is subtracted.
+            // `raise` subtracts `closed` (2^62) from each room for a time. The low 62 bits are the
+            // room before and after.
             live -= each.room.load() & (closed - 1);
         });
         return {larger_of(live, std::int64_t{0}), peak};
     }
 
 private:
-    /// Subtracted from the room of a shard to close it: no thread takes a room that is negative.
+    /// Subtracted from a room (bytes that a thread may add before the peak must rise) so that it is
+    /// negative: no thread takes bytes from it then.
     static constexpr std::int64_t closed = std::int64_t{1} << 62;
 
     struct alignas(64) shard {
@@ -70,13 +72,13 @@ private:
         shards_.for_each(shards_.used(), [&](shard& each) { lacking -= take(each.room, lacking); });
         if (lacking != 0) { raise(lacking); }
     }
-    /// Takes the rooms of all threads (bytes that they may add) for `lacking` more live bytes, and
-    /// raises the peak by the rest.
+    /// Makes `lacking` more bytes live: takes as many as possible from the rooms of all threads,
+    /// and raises the peak by the rest.
     void raise(std::int64_t lacking) noexcept {
         std::lock_guard const held{mutex_};
         auto const            used = shards_.used();
-        // Closes all rooms: a thread could otherwise free into a visited room and allocate from
-        // another, and the peak would become too high.
+        // Closes all rooms before taking bytes from them. Otherwise a thread could free into a
+        // visited room and take as many bytes from the next one: the peak would become too high.
         shards_.for_each(used, [&](shard& each) { each.room.fetch_sub(closed); });
         shards_.for_each(used, [&](shard& each) {
             std::int64_t const part = smaller_of(each.room.load() + closed, lacking);
@@ -89,8 +91,8 @@ private:
 
     /// Returns the calling thread's share of the counters.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
-        // The first use of a shard must not begin during `raise`, which would miss the room of the
-        // shard.
+        // A shard is first used with `mutex_` held, because `raise`, which holds it too, would
+        // otherwise miss the room of the new shard.
         return shards_.mine([this](shard&) { return std::unique_lock{mutex_}; });
     }
 

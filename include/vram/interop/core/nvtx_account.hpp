@@ -15,10 +15,11 @@
 namespace vram {
 namespace detail {
 
-/// Counts live, reserved and peak bytes of a resource or a tag, and passes the values to a tool of
-/// NVTX, such as Nsight Systems. One thread at a time passes values; other threads mark that they
-/// have changed values, and that thread passes them. While no thread is in `change`, the tool has
-/// the current values, except for differences below `step`. Any thread may call any function.
+/// Counts live, reserved and peak bytes of a resource or a tag, and passes them to an NVTX tool,
+/// such as Nsight Systems. One thread at a time calls the tool; if others change the bytes
+/// meanwhile, it calls the tool again. While no thread is in `change`, the live and reserved bytes
+/// that the tool has are current or differ by less than `step` bytes. Any thread may call any
+/// function.
 class alignas(64) nvtx_account {
 public:
     /// Registers the counters with the NVTX tool. `change` does not pass values that differ by less
@@ -39,8 +40,8 @@ public:
         if (live > 0) { live_.add(live); }
         if (live < 0) { live_.sub(-live); }
         if (reserved != 0) { reserved_.fetch_add(reserved); }
-        // The thread that is passing values reads them again after this mark: operations on
-        // `state_` and the values are sequentially consistent.
+        // If another thread is passing values to the tool, `leave` tells it to read them again,
+        // with this change: all of these operations are sequentially consistent.
         state const seen = state_.load();
         if (seen != state::idle && leave(seen)) { return; }
         if (step_ > 0 && differs_little(now())) { return; }
@@ -67,8 +68,8 @@ private:
         auto const [live, peak] = live_.now();
         return {.live = live, .reserved = reserved_.load(), .peak = peak};
     }
-    /// Returns true if the tool needs no sample of `v` after `sent`: they are equal, or differ by
-    /// less than `step_`.
+    /// Returns true if `v` need not be passed to the tool. If `step_` is 0, `v` must equal `sent`,
+    /// the values passed last; otherwise it must differ little from those.
     [[nodiscard]] bool suffices(values const& sent, values const& v) const noexcept {
         return step_ > 0 ? differs_little(v) : v == sent;
     }
@@ -79,22 +80,23 @@ private:
         return little(v.live - sampled_live_.load(std::memory_order_relaxed)) &&
                little(v.reserved - sampled_reserved_.load(std::memory_order_relaxed));
     }
-    /// Returns false if no thread is passing values to the tool. Otherwise marks that the values
-    /// have changed, and returns true.
+    /// Returns true if another thread is passing values to the tool, and makes it read them again.
+    /// Otherwise returns false. `seen` is the state that the caller read.
     [[gnu::noinline]] bool leave(state seen) noexcept {
         return seen == state::left || state_.compare_exchange_strong(seen, state::left) ||
                seen == state::left;
     }
-    /// Passes live, reserved and peak bytes to the NVTX tool, unless another thread has begun to.
+    /// Passes live, reserved and peak bytes to the NVTX tool. Does nothing if another thread has
+    /// begun to: that thread passes the caller's change too.
     [[gnu::always_inline]] void publish() noexcept {
         if (begin() && !sample(now())) { publish_again(); }
     }
-    /// Passes the values to the tool again, because another thread has changed them since and set
-    /// the state `left`.
+    /// Called after `sample` returned false: another thread has changed the values since they were
+    /// read. Passes them again until they need not be, or another thread does it.
     [[gnu::noinline]] void publish_again() noexcept {
         do {
             values const sent = group_.last();
-            state_.store(state::idle); // from now on, another thread may pass values
+            state_.store(state::idle); // from now on, another thread may pass values to the tool
             if (suffices(sent, now())) { return; }
         } while (begin() && !sample(now()));
     }

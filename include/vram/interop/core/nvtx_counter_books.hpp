@@ -120,8 +120,8 @@ private:
         total_.change(0, by);
         if (whose != nullptr) { whose->change(0, by); }
     }
-    /// Removes from `chunks_` the part of one chunk in [begin, end). Returns its account and its
-    /// size, which is 0 if none overlaps.
+    /// Removes from `chunks_` the part in [begin, end) of the last chunk that overlaps this range.
+    /// Returns the size of the part, 0 if no chunk overlaps, and the account of the chunk's tag.
     [[nodiscard]] chunk cut(std::uintptr_t begin, std::uintptr_t end) noexcept {
         std::lock_guard const held{mutex_};
         auto                  found = chunks_.lower_bound(end);
@@ -176,8 +176,8 @@ private:
     char const*                  resource_;
     nvtx_account                 total_;
     counted_blocks<nvtx_account> blocks_;
-    /// The accounts of the tags, created when first needed. That of the tag `id` is `id %
-    /// block_size` in the block `of_tags_[id / block_size]`.
+    /// The accounts (counters) of the tags, created when first needed, in arrays of 1024. That of
+    /// the tag `id` is `of_tags_[id / block_size]->accounts[id % block_size]`.
     std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
     std::map<std::uintptr_t, chunk> chunks_; ///< by start address; guarded by `mutex_`
@@ -186,9 +186,9 @@ private:
     bool                            tags_;
 };
 
-/// Counts live, reserved and peak bytes for a tool of NVTX, by the events of an observer: for each
-/// name of a resource, and for each tag. Sends nothing after the process has begun to end, and in a
-/// forked child. `follow` never throws. Any thread may call any function.
+/// Counts live, reserved and peak bytes for an NVTX tool by the events of an observer: for each
+/// name of a resource and, if `tags` is true, for each tag within it. Sends nothing after the
+/// process has begun to end, and in a forked child. Any thread may call any function.
 class nvtx_counter_books {
 public:
     nvtx_counter_books(std::string prefix, std::int64_t step, bool tags)
@@ -286,11 +286,12 @@ private:
 
     owning_process                    owner_;
     std::atomic<nvtx_resource_books*> first_{nullptr};
-    std::atomic<bool>                 no_tool_{false}; ///< no tool accepted the first counters
-    std::string                       prefix_;
-    std::int64_t                      step_;
-    bool                              tags_;
-    std::mutex                        mutex_;
+    /// True if no tool accepted the first counters: `follow` makes no further attempt.
+    std::atomic<bool> no_tool_{false};
+    std::string       prefix_;
+    std::int64_t      step_;
+    bool              tags_;
+    std::mutex        mutex_;
 };
 
 } // namespace detail

@@ -141,7 +141,8 @@ private:
         return nvtxPayloadSchemaRegister(domain, &layout);
     }
 
-    /// List of all groups, protected by the mutex `nvtx_registration`.
+    /// List of all counter groups that were registered with the tool; guarded by
+    /// `nvtx_registration`.
     static inline constinit entry* all_ = nullptr;
 
     entry* entry_ = nullptr;

@@ -13,12 +13,12 @@
 namespace vram {
 namespace detail {
 
-/// Held for the first call of a part of NVTX, which looks for a tool: two threads that did so at
-/// once would race.
+/// Held while a heap or a counter group is registered with NVTX. The first call of each kind looks
+/// for a tool, and two first calls at once would race.
 inline constinit std::mutex nvtx_registration{};
 
-/// Returns the NVTX domain "vram", or null without a tool. The program defines `NVTX_DISABLE` in
-/// all of its files or in none.
+/// Returns the NVTX domain "vram", or null without a tool. A program must define `NVTX_DISABLE` in
+/// all of its files or in none, because the linker keeps one definition of this function.
 [[nodiscard]] inline nvtxDomainHandle_t nvtx_domain() noexcept {
     static nvtxDomainHandle_t const made = nvtxDomainCreateA("vram");
     return made;

@@ -36,7 +36,8 @@ public:
         std::lock_guard const held{nvtx_registration};
         nvtx_heap             made;
         made.handle_ = nvtxMemHeapRegister(nvtx_domain(), &heap);
-        // Without a tool NVTX returns -1: NVTX_MEM_HEAP_HANDLE_NO_TOOL, which C++ cannot compile.
+        // Without a tool NVTX returns -1. Its name for this value, NVTX_MEM_HEAP_HANDLE_NO_TOOL, is
+        // a macro that C++ cannot compile (`static_cast` of an integer to a pointer).
         if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
         return made;
     }

@@ -19,10 +19,11 @@
 namespace vram {
 namespace detail {
 
-/// Registers chunks and blocks with an NVTX tool, such as compute-sanitizer, by the events of an
-/// observer. A chunk of the lowest observed resource is a *heap* (memory that the tool checks). A
-/// block of the uppermost resource is a *region* (a part of a heap that may be used). Memory of a
-/// captured graph stays a region after its free. Any thread may call any function.
+/// Registers the memory of observed resources with an NVTX tool that checks accesses, such as
+/// compute-sanitizer, by the events of an observer. A chunk of the lowest resource is a *heap*
+/// (memory that the tool checks). A block of the uppermost resource is a *region* (a part of a heap
+/// that may be used), and remains one after its free if a captured graph may use it. Any thread may
+/// call any function.
 class nvtx_heap_books {
     using address = std::uintptr_t;
 
@@ -112,13 +113,13 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return table_.forfeit(from, to); }
-        // The chunk is a block of an observed upstream. From now on, the program may use only
-        // blocks within the chunk.
+        // The chunk is a block of an observed upstream. Removes the region of that block: from now
+        // on, the program may use only blocks within the chunk.
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Of two resources with this name, the upper one added its chunks last and removes them
-        // first: erases only its chunks.
+        // Erases only the chunks in the range of one resource, the `owner`. Of two resources named
+        // `name`, that is the upper one, which added its chunks last and removes them first.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {
