@@ -54,8 +54,8 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
     using exported = detail::dlpack_export<Managed, Data>;
     if (shape.empty()) { shape.push_back(static_cast<std::int64_t>(data.size())); }
     shape = detail::with_strides(std::move(shape), data.size());
-    // A default stream's handle means that of the current device, so the device of the memory is
-    // made current first.
+    // Makes the device of the memory current, because the handle of a default stream means the
+    // default stream of the current device.
     auto const device = detail::device_of_resource(data.upstream());
     typename exported::platform::device_guard const on{device};
     auto const                                      place = exported::device_of(data);
@@ -245,8 +245,9 @@ private:
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
     }
-    /// Returns true if the tensor has memory of another device than the stream's. Returns false
-    /// during a capture of the stream.
+    /// Returns true if the tensor has memory of another device than that of `stream_`. Returns
+    /// false for other kinds of memory, and during a capture, in which the stream's device may be
+    /// unknown.
     [[nodiscard]] bool far_from_stream() const {
         if (kind_ != memory_kind::device || Platform::capturing(stream_)) { return false; }
         auto const                            there = device_of_streams();

@@ -99,8 +99,8 @@ template <class Error>
 }
 
 #if CCCL_VERSION >= 3004000
-/// `value` is true if `R` can be copied. Otherwise the static assertion fails with a message that
-/// names the remedy, `as_mr(stack)`.
+/// `value` is true if `R` can be copied, as CCCL requires of each resource. Otherwise compilation
+/// stops with a message that names the remedy, `as_mr(stack)`.
 template <class R>
 struct copied_by_cccl {
     static_assert(std::copyable<R>, "CCCL copies resources, and a stack cannot be copied: write "
@@ -109,8 +109,9 @@ struct copied_by_cccl {
 };
 #endif
 
-/// The type of a handle for CCCL. CCCL 3.2 and 3.3 take the addresses of `allocate_sync` and
-/// `deallocate_sync`, which here have no parameter for the line of the call.
+/// Adapts `Handle` to CCCL 3.2 and 3.3, which take the addresses of `allocate_sync` and
+/// `deallocate_sync`: removes their `call_site` parameter. For other versions it is `Handle`
+/// itself.
 #if CCCL_VERSION >= 3002000 && CCCL_VERSION < 3004000
 template <class Handle>
 class addressable : public Handle {
@@ -155,7 +156,8 @@ public:
     }
     template <class... Words>
         requires(has_property<R, Words> && ...)
-    /// Before CCCL 3.1, `resource_ref` has only functions without a stream.
+    /// Converts to CCCL's `resource_ref`, which has only functions without a stream before CCCL
+    /// 3.1.
     operator ::cuda::mr::resource_ref<Words...>() && {
         return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
     }
@@ -319,8 +321,9 @@ public:
         : detail::addressable<resource_ref_of<R>>{resource_ref_of<R>{stack}} {}
 };
 
-/// A handle of vram with the type `default_queries`, by which CCCL's `make_buffer` finds the
-/// properties of the memory. Keeps the stack of a `shared` or `any_resource` alive.
+/// A copyable handle of vram, such as `shared`, as a resource of CCCL and RMM, made by `as_mr`.
+/// Keeps the stack of a `shared` or `any_resource` alive. Its type `default_queries` tells CCCL's
+/// `make_buffer` the properties of the memory.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     f(as_mr(memory)); // f takes a ::cuda::mr::resource_ref

@@ -56,8 +56,8 @@ public:
     nvtx_counters(nvtx_counters const&) noexcept            = default;
     nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< shares the counters
 
-    /// Returns true if `other` is a copy, which shares the counters. A resource over two upstreams
-    /// (`fallback`, `segregated`) then notifies one of them.
+    /// Returns true if `other` shares the counters, as copies do. A resource that both observe
+    /// (`fallback`, `segregated`) sends its events to one of both only.
     [[nodiscard]] bool shares_with(nvtx_counters const& other) const noexcept {
         return books_ == other.books_;
     }

@@ -31,16 +31,16 @@ namespace vram {
 ///           all blocks, and a call of the tool.
 class nvtx_memory {
 public:
-    /// Creates an observer. Chunks (memory from an upstream) that are added later are registered
-    /// with the tool, such as compute-sanitizer.
+    /// Makes an observer, which registers with the tool (such as compute-sanitizer) each chunk
+    /// (memory from an upstream) that is added from now on.
     nvtx_memory() : books_{std::make_shared<detail::nvtx_heap_books>()} {}
     /// Copies share the regions. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     nvtx_memory(nvtx_memory const&) noexcept            = default;
     nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< also shares the regions
 
-    /// Returns true if `other` is a copy, which shares the regions. A resource over two upstreams
-    /// (`fallback`, `segregated`) then notifies one of them.
+    /// Returns true if `other` shares the regions, as copies do. A resource that both observe
+    /// (`fallback`, `segregated`) sends its events to one of both only.
     [[nodiscard]] bool shares_with(nvtx_memory const& other) const noexcept {
         return books_ == other.books_;
     }
@@ -57,8 +57,8 @@ public:
                kind != memory_event_kind::pages_mapped;
     }
 
-    /// Removes from the tool the chunks kept for captured graphs, of all stacks with this observer.
-    /// Called before `forget_captures` of the upstream.
+    /// Unregisters the chunks kept for captured graphs from the tool, in all stacks that share this
+    /// observer. The layer `observed` calls it before `forget_captures` of its upstream.
     void forget_captures() noexcept { books_->forget_captures(); }
 
     /// Returns true if an NVTX tool, such as compute-sanitizer, checks accesses to at least one

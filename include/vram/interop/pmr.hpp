@@ -84,7 +84,7 @@ private:
 template <class R>
     requires(!std::copy_constructible<R> && has_property<R, host_accessible>)
 pmr(R&) -> pmr<R&>;
-/// A resource whose memory the host cannot access is refused with a sentence.
+/// Stops compilation with a message if the host cannot access the memory of the resource.
 template <class R>
     requires synchronous_resource<std::remove_cvref_t<R>> &&
              (!has_property<std::remove_cvref_t<R>, host_accessible>)

@@ -26,8 +26,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. Without the first test,
-/// Thrust's own types would lead here again.
+/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. `R::platform` is tested
+/// first: for Thrust's own types, the other tests would need this concept itself.
 template <class R, bool Universal>
 concept lent_stack =
     requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
@@ -83,9 +83,9 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 ///     thrust::device_vector<float, thrust_allocator<float>> v(n, {memory, stream});
 ///     thrust::sort(thrust::cuda::par(alloc).on(stream), v.begin(), v.end());   // its scratch, too
 ///
-/// Keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue or, by
-/// default, the current one of the current device. With `Universal`, the host accesses the memory
-/// as well (`thrust_universal_allocator`).
+/// Keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
+/// Without arguments, it uses the current resource, `current<cuda_platform>::get()`. With
+/// `Universal`, the host accesses the memory as well (`thrust_universal_allocator`).
 ///
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.

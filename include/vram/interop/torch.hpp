@@ -131,8 +131,9 @@ public:
         for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
     }
-    /// Frees the blocks kept for captured graphs, none of which may be launched again. First waits
-    /// for the devices of all stacks and blocks.
+    /// Frees the memory kept for captured graphs, here and in the stacks; no such graph may be
+    /// launched again. First waits for the devices of all stacks and blocks. Blocks of running
+    /// captures stay.
     void forget_captures() {
         for (device const d : devices()) { detail::await_device<platform>(d); }
         for_each_part([](part& here) {
@@ -156,7 +157,8 @@ private:
         std::size_t       bytes = 0;
         stream            on{};
         std::vector<user> others;
-        /// Devices of these streams, stored when the block is kept for graphs.
+        /// Devices of `on` and of the `others`, for the waits in `forget_captures`. Set only if the
+        /// block is kept for graphs.
         std::vector<device> devices;
     };
     /// The resource for the memory of one device, with its lock.
@@ -164,9 +166,10 @@ private:
         explicit part(device d, std::unique_ptr<R> made)
             : where{d}, stack{std::move(made)}, joined{d} {}
 
-        device                        where;
-        std::unique_ptr<R>            stack;
-        typename platform::own_stream joined; ///< waits for all streams of a block, then frees it
+        device             where;
+        std::unique_ptr<R> stack;
+        /// Stream on which a block with recorded streams is freed, after a wait for all of them.
+        typename platform::own_stream joined;
         std::mutex                    mutex;
         std::list<late_free>          kept; ///< not yet freed: captured graphs may use them
     };
@@ -187,7 +190,8 @@ private:
         add(late.devices, device_of({late.on, of_stack}));
         for (user const& other : late.others) { add(late.devices, device_of(other)); }
     }
-    /// Returns the device of the stream `u.on`. If a capture forbids the query, returns `u.where`.
+    /// Returns the device of the stream `u.on`. If the query fails, as it may during a capture,
+    /// returns the stored device `u.where`.
     [[nodiscard]] static device device_of(user const& u) noexcept {
         try {
             typename platform::device_guard const on{u.where};
@@ -250,7 +254,8 @@ private:
     [[nodiscard]] static bool free_now(part& here, late_free const& late) {
         try {
             if (captured(late)) { return free_in_capture(here, late); }
-            detail::postponed_errors const reports; // the error sink may call this object
+            // Passes errors to the error sink after the unlock: the sink may call this object.
+            detail::postponed_errors const reports;
             std::lock_guard const          lock{here.mutex};
             stream const                   joined = here.joined.view();
             bool                           joins  = join(joined, {late.on, here.where}, false);
@@ -281,8 +286,8 @@ private:
             return false;
         }
     }
-    /// Makes `after` wait for the work of `before.on`. Returns false if only `before.on` is being
-    /// captured: a wait would capture `after` too.
+    /// Makes `after` wait for the work of `before.on`. Returns false instead if only `before.on` is
+    /// being captured (`in_capture` is false), because the wait would capture `after` too.
     [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
         typename platform::device_guard const on{before.where};
         // An event must belong to the device of the stream on which it is recorded, `before.on`.
@@ -304,7 +309,8 @@ private:
         std::lock_guard const lock{here.mutex};
         here.kept.splice(here.kept.end(), kept);
     }
-    /// Frees the blocks kept for graphs of which no stream is captured now. Reports failed frees.
+    /// Frees the kept blocks of which no stream is being captured now. The others stay kept.
+    /// Reports failed frees to the error sink.
     static void free_kept(part& here) {
         std::list<late_free> all;
         {

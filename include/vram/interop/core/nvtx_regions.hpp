@@ -61,15 +61,16 @@ public:
             from = end;
         }
     }
-    /// Removes ended heaps (captures have removed their chunks) before a chunk [from, to) is added.
-    /// `captured` means that a capture allocated the chunk.
+    /// Called before a chunk [from, to) is added: removes the overlapping heaps that are `ended` (a
+    /// capture has removed their chunks). `captured` is true if a capture allocated the new chunk.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
-            // In a capture, CUDA has not freed the reused memory: the tool still has the heap,
-            // which must be removed there too.
+            // A capture reuses memory that CUDA has not freed: the tool still has the old heap, so
+            // it is removed there, too.
             if (captured) { return drop_heap(h); }
-            // CUDA has freed the memory, and the tool has removed the heap: erases only records.
+            // Otherwise CUDA has freed the memory, and the tool has removed the old heap by itself:
+            // erases only the records of this table.
             for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
             for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
             heaps_.erase(h);
@@ -79,8 +80,8 @@ public:
     void drop_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
     }
-    /// Removes the heaps (registered chunks) that are kept for captured graphs or, if `ended` is
-    /// false, all others.
+    /// If `ended` is true, removes the heaps (registered chunks) that are kept for captured graphs.
+    /// If false, removes all others.
     void drop_all(bool ended) noexcept {
         for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
             if (h->second.ended == ended) { drop_heap(h); }
@@ -108,8 +109,9 @@ public:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// Removes the region of a freed block, unless a captured graph may use the memory. Keeps the
-    /// record, because the free may be refused.
+    /// Removes the region of a freed block, unless a captured graph may use it: the free is
+    /// `captured`, or a capture allocated the block and `until_reset` is true. Keeps the record,
+    /// because the free may be refused.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
@@ -126,7 +128,7 @@ public:
         ++is.frees;
     }
     /// Removes the records and regions of the blocks that overlap [from, to). Keeps the region of a
-    /// live block that a capture allocated.
+    /// live block that a capture allocated, because its graph may use it later.
     void free_all(address from, address to) noexcept {
         try {
             for_overlapping(blocks_, from, to, [&](auto b) {
@@ -149,8 +151,8 @@ public:
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }
-    /// Removes the records and regions of the blocks that overlap [from, to), and the regions kept
-    /// there for captured graphs.
+    /// Removes all blocks, and all regions kept for captured graphs, that overlap [from, to), from
+    /// this table and from the tool.
     void end_blocks(address from, address to) noexcept {
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
@@ -161,14 +163,15 @@ public:
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
         return any;
     }
-    /// Removes the regions kept for captured graphs at the tool, in [from, to) only.
+    /// Removes the regions kept for captured graphs in [from, to), here and at the tool. Parts of
+    /// them outside of the range stay registered.
     void forget_kept(address from, address to) noexcept {
         try {
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// For a block in [from, to) without host memory for its record: makes each heap concerned one
-    /// region, so the tool reports no access.
+    /// Called without host memory for a record: makes each heap that overlaps [from, to) one
+    /// region, so that the tool permits all accesses to it. `ended` heaps lose their regions.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -185,7 +188,8 @@ public:
         end_blocks(from, to);
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (h->second.ended) { return; }
-            // Without its heap, compute-sanitizer 13.0 would report each access.
+            // The heap stays registered: if it were removed, compute-sanitizer 13.0 would report
+            // each access to the chunk.
             add_regions(h->first, h->second.end);
             h->second.whole = true;
         });
@@ -196,13 +200,13 @@ private:
         address   end = 0;
         nvtx_heap is{};
         bool      ended = false; ///< true if a capture removed the chunk, which a graph may use
-        bool      whole = false; ///< true if the whole heap is one region: no host memory
+        bool      whole = false; ///< true if a lack of host memory made the whole heap one region
     };
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;     ///< number of frees that were not refused; 0 if live
-        bool        has_region = true;  ///< false: a region of `kept_` contains the block
+        unsigned    frees      = 0;     ///< number of `freed` events not refused yet; 0 if live
+        bool        has_region = true;  ///< true: has its own region; false: is in one of `kept_`
         bool        captured   = false; ///< true if a capture allocated the block
     };
 
@@ -241,8 +245,8 @@ private:
         h->second.is.remove();
         heaps_.erase(h);
     }
-    /// Ends the regions kept for captured graphs in [from, to). Parts outside of the range stay,
-    /// because other graphs may use them.
+    /// Removes the regions kept for captured graphs in [from, to), here and at the tool. Their
+    /// parts outside of the range stay, because other graphs may use them.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -255,8 +259,8 @@ private:
         kept_.insert_or_assign(from, to);
         add_regions(from, to);
     }
-    /// If a capture's block [from, to) overlaps memory kept for a captured graph, makes one region
-    /// of both. Otherwise returns false.
+    /// If the block [from, to), allocated in a capture, overlaps regions kept for graphs, merges
+    /// all into one kept region and returns true. Otherwise returns false.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -273,8 +277,8 @@ private:
         keep(begin, end);
         return true;
     }
-    /// Moves the region of a freed block, which a captured graph may use, to `kept_`: the region
-    /// stays registered with the tool.
+    /// Leaves the region of the block `b` registered with the tool when the block is freed: `kept_`
+    /// takes it over, because a captured graph may use the memory.
     void keep_block(std::map<address, block>::iterator b) {
         kept_.insert_or_assign(b->first, b->second.end);
         b->second.has_region = false;
