@@ -54,8 +54,8 @@ public:
 private:
     using list = std::vector<tracked_block>;
 
-    /// Returns true if `a` comes before `b` in a list sorted by address and, for equal addresses,
-    /// by time.
+    /// The order of the sorted lists: true if `a` comes before `b`, by address and, for equal
+    /// addresses, by time of allocation.
     struct earlier {
         bool operator()(tracked_block const& a, tracked_block const& b) const noexcept {
             if (a.memory != b.memory) { return std::less<>{}(a.memory, b.memory); }

@@ -31,8 +31,8 @@
 namespace vram {
 namespace detail {
 
-/// The records of a `tracking` layer: a record of each live block, and the figures of each owner.
-/// Any thread may call any function.
+/// The records of a `tracking` layer: a record of each live block, and figures, such as live bytes
+/// and peak, for each thread, tag and line. Any thread may call any function.
 template <class Platform>
 class block_books final : public owner_lists {
 public:
@@ -69,7 +69,7 @@ public:
     }
 
     /// Removes the record of a block that is about to be freed. If no live block matches, reports a
-    /// wrong free and returns false.
+    /// wrong free and returns false. `owns(p)` tells if the upstream owns `p`.
     template <class Owns>
     [[nodiscard]] bool remove(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at, Owns const& owns) noexcept {
@@ -182,8 +182,8 @@ public:
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // Each of the `most` pairs of a tag and a line with the most bytes gets an error, and
-            // all others together.
+            // Reports an error for each of the `most` owners (tag and line) with the most live
+            // bytes, and one error for all others together.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
@@ -246,7 +246,7 @@ private:
         for (bool complete = false; !complete;) {
             complete = true;
             all.clear();
-            all.reserve(blocks_.size() + 64); // nothing is allocated while a lock is held
+            all.reserve(blocks_.size() + 64); // room for new blocks: no allocation under the locks
             blocks_.for_each([&](record const& r) {
                 complete = complete && all.size() != all.capacity();
                 if (complete) { all.push_back(r); }
@@ -255,7 +255,8 @@ private:
         return all;
     }
 
-    /// Returns the figures of each tag in each thread that has used it.
+    /// Returns figures, such as live bytes and peak, for each pair of a thread and a tag that it
+    /// has used.
     [[nodiscard]] std::vector<tracked_owner> tags_of_threads() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {

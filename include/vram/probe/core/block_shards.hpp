@@ -72,8 +72,8 @@ public:
         s.live.insert(key(p), n);
     }
 
-    /// Removes the record of the live block at `p` and returns its owner's figures; null if there
-    /// is none or `accept(record)` is false.
+    /// Removes the record of the live block at `p` if `accept(record)` is true, and returns the
+    /// figures of its owner (tag and line). Otherwise returns null.
     template <class Accept>
     [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
         shard&      s    = shard_of(p);

@@ -30,8 +30,8 @@ struct steady_rise {
 
 /// Finds a steady rise, as a leak causes it, in a sequence of sizes, one for each step of a
 /// program. Stores only the sizes that all later sizes exceed. A rise is steady if it is almost
-/// straight, clearly higher than each swing within it, and longer or higher than earlier rises
-/// after which the sizes returned. One thread at a time.
+/// straight, 1.5 times as high as each swing (a rise that fell again) within it, and about twice as
+/// long or twice as high as each earlier swing. One thread at a time.
 class growth_envelope {
 public:
     /// Adds the size of the next step. The first step has the number 0.
@@ -56,8 +56,9 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns the longest steady rise of `least` or more steps up to the last step, without a
-    /// warm-up; an empty one if none.
+    /// Returns the longest steady rise of `least` or more steps up to the last step. A warm-up
+    /// and a plateau at its beginning are left out if the rest suffices. All members are 0 if there
+    /// is none.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         std::size_t const stride = 1 + entries_.size() / 64;
@@ -79,8 +80,8 @@ private:
         std::size_t   size;
         /// The largest size from `step` on, up to the step before that of the next entry.
         std::size_t top;
-        /// The largest height above `size` from which the sizes fell again to the next entry's size
-        /// or below; 0 if none.
+        /// Greatest height above `size` that the sizes reached before they fell again, to the next
+        /// entry's size or below; 0 if they did not.
         std::size_t swing;
     };
 
@@ -93,8 +94,8 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns false if an earlier rise, from which the sizes returned, was about half as long and
-    /// half as high, or more.
+    /// Returns true unless an earlier rise that fell again was at least about half as long and at
+    /// least half as high.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -109,8 +110,8 @@ private:
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Returns true if the rise from the entry `i` has `least` steps, is 1.5 times as high as each
-    /// swing, and `is_new`.
+    /// Returns true if the rise from the entry `i` on is long enough (`least` steps), 1.5 times as
+    /// high as each swing within it, and new (`is_new`).
     [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
         std::uint64_t const length = last().step - entries_[i].step;
         std::size_t const   height = last().size - entries_[i].size;
@@ -118,12 +119,12 @@ private:
                2 * (height / 3) >= swing_from(i);
     }
 
-    /// Returns the last entry of a plateau between a warm-up and a leak, in the rise from the entry
-    /// `first`, or `first` if none.
+    /// Returns the index of the last entry of a plateau (`least` or more almost constant steps
+    /// after a warm-up) in the rise from the entry `first` on; `first` if there is none.
     [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
         constexpr std::size_t parts = 128;
-        // The rise is divided into `parts` stretches of equal length: `at[k]` is the smallest size
-        // after the first `k` of them.
+        // The rise is divided into `parts` stretches of equal length. `at[k]` is the smallest size
+        // from the end of the first `k` stretches up to the last step.
         std::array<double, parts + 1> at{};
         std::uint64_t const           length = last().step - entries_[first].step;
         for (std::size_t k = 0; k <= parts; ++k) {
@@ -132,13 +133,16 @@ private:
         }
         for (std::size_t width = parts / 2; width >= 4 && width * length / parts >= least;
              width -= (width + 7) / 8) {
-            // At most twice the plateau's length lies before the plateau.
+            // A plateau is `width` stretches long and ends at `q`. It begins at most twice its
+            // length after `first`.
             for (std::size_t q = smaller_of(parts - width, 3 * width); q >= width; --q) {
-                // The plateau rises by less than a quarter of the later average slope.
+                // The plateau rises by less than a quarter of `usual`, the later average for its
+                // length.
                 double const slope = (at[parts] - at[q]) / static_cast<double>(parts - q);
                 double const usual = slope * static_cast<double>(width);
                 bool         found = 4 * (at[q] - at[q - width]) < usual;
-                // A growth by jumps has no plateau: any half of its length later rises more.
+                // Each later part of half that length must rise by a quarter of the average.
+                // Otherwise the sizes grow by jumps, and there is no plateau.
                 for (std::size_t k = q; found && k + width / 2 <= parts; ++k) {
                     found = 8 * (at[k + width / 2] - at[k]) >= usual;
                 }
@@ -147,8 +151,8 @@ private:
         }
         return first;
     }
-    /// Returns the index of the entry from `step` on that is farthest below a line to the last
-    /// size, or of the last entry.
+    /// Returns the index of the entry that lies farthest below a straight line from `step` to the
+    /// last entry; the last index if none lies below.
     [[nodiscard]] std::size_t corner(std::uint64_t step) const noexcept {
         double       most = 0;
         std::size_t  best = entries_.size() - 1;
@@ -165,8 +169,8 @@ private:
         }
         return best;
     }
-    /// Removes about half of the entries or more. Keeps the first, the last, and others at least
-    /// 1/2048 of the length apart.
+    /// Removes about half of the entries or more, to make room. Keeps the first, the last, and
+    /// others at least 1/2048 of all their steps apart.
     void thin_out() noexcept {
         std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
         std::size_t         kept = 0;
@@ -181,8 +185,8 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the smallest size from `step` to the last step, or a later entry's size if
-    /// `thin_out` has removed that entry.
+    /// Returns the smallest size from `step` to the last step, or a larger one if `thin_out` has
+    /// removed the entry of that size.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
         // Binary search for the first entry at `step` or later: its index is in [low, high].
         std::size_t low = 0, high = entries_.size() - 1;
@@ -196,8 +200,8 @@ private:
         }
         return entries_[low].size;
     }
-    /// Returns true if the sizes at seven steps between `begin` and `end` differ from a straight
-    /// line by at most a fifth.
+    /// Returns true if the sizes at seven equal distances between `begin` and `end` differ from a
+    /// straight line by at most 20 % of the rise.
     [[nodiscard]] bool is_steady(entry const& begin, entry const& end) const noexcept {
         auto const height = static_cast<double>(end.size - begin.size);
         auto const length = end.step - begin.step;
@@ -213,8 +217,8 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// Greatest height of the rises from which the sizes returned, indexed by `order_of` their
-    /// length in steps.
+    /// `returned_[i]` is the greatest height of the rises that fell again and whose length in steps
+    /// is a number of `i` bits (`order_of`).
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };
