@@ -18,8 +18,7 @@ namespace vram {
 struct split_options {
     /// The number of items in a piece is a multiple of this, except in the last piece.
     std::size_t granule = 1;
-    /// Smallest number of items in a piece that a split makes, rounded up to a multiple of
-    /// `granule`.
+    /// No piece is halved to fewer items than this. Rounded up to a multiple of `granule`.
     std::size_t least = 1;
     /// Number of finished pieces after which the largest size of a piece, `size()`, doubles. 0
     /// means that `size()` never grows.
@@ -67,8 +66,8 @@ public:
     /// Returns the number of items for which the work is finished in the current or last call.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest number of items that the next piece may have; `unlimited` if no piece
-    /// was halved.
+    /// Returns the largest number of items that the next piece may have, in this call or the next
+    /// one: `unlimited` until the first piece is halved.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `pieces()` returns how many pieces have finished, and `splits()` how many ran out of memory
