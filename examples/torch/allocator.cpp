@@ -155,24 +155,36 @@ void vram_torch_reset() {
 
 // The functions below are for Python. They return the text of an error, or null.
 
-/// Stores a block of the legacy default stream, for Numba, which passes no stream. If the device has
-/// no memory, stores 1 in `no_memory`, and the text is that of `explain`.
+/// Stores a block for CuPy. If the device has no memory, stores 1 in `no_memory`, and the text is
+/// that of `explain`.
+char const* vram_torch_allocate(std::int64_t bytes, int device, cudaStream_t stream, void** block,
+                                int* no_memory) {
+    auto const size = static_cast<std::size_t>(bytes);
+    return error_of([&] {
+        try {
+            *block = counted(device, size, memory().allocate(cuda_device{device}, stream, size));
+        } catch (out_of_memory const& e) {
+            *no_memory = 1;
+            throw std::runtime_error{refused(device, e)};
+        }
+    });
+}
+/// Stores a block of the legacy default stream, for Numba, which passes no stream. A refusal is as
+/// that of `vram_torch_allocate`.
 ///
 /// Numba's streams may still use freed memory at this address. The event is work of the legacy
 /// default stream, so it waits for their present work, and their later work waits for the event.
 char const* vram_torch_allocate_default(std::int64_t bytes, int device, void** block,
                                         int* no_memory) {
-    auto const        size = static_cast<std::size_t>(bytes);
-    cuda_device const on{device};
+    char const* const refusal =
+        vram_torch_allocate(bytes, device, cudaStreamLegacy, block, no_memory);
+    if (refusal != nullptr) { return refusal; }
     return error_of([&] {
         try {
-            cuda_event now{on};
-            *block = counted(device, size, memory().allocate(on, cudaStreamLegacy, size));
+            cuda_device const       on{device};
+            cuda_event              now{on};
             cuda_device_guard const guard{on};
             now.record(cudaStreamLegacy);
-        } catch (out_of_memory const& e) {
-            *no_memory = 1;
-            throw std::runtime_error{refused(device, e)};
         } catch (...) {
             vram_torch_free(*block, bytes, device, cudaStreamLegacy);
             throw;

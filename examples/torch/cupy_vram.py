@@ -21,12 +21,13 @@ _blocks = {}  # the size and the stream of each live block: CuPy frees by the ad
 
 def _malloc(size, device):
     stream = cupy.cuda.get_current_stream().ptr
-    block = _library.vram_torch_malloc(size, device, stream)
-    if not block and size:
-        raise MemoryError(f"vram refuses {size} bytes on device {device}")
-    if block:
-        _blocks[block] = size, stream
-    return block or 0
+    block, no_memory = ctypes.c_void_p(), ctypes.c_int()
+    error = _library.vram_torch_allocate(size, device, stream, ctypes.byref(block), ctypes.byref(no_memory))
+    if error:
+        raise (MemoryError if no_memory.value else RuntimeError)(error.decode())
+    if block.value:
+        _blocks[block.value] = size, stream
+    return block.value or 0
 
 
 def _free(block, device):
@@ -40,8 +41,8 @@ def install(source=SOURCE):
     """Makes vram the memory of all arrays that are made from now on."""
     global _library
     _library = ctypes.CDLL(str(build(source, pytorch=False)))
-    _library.vram_torch_malloc.restype = ctypes.c_void_p
-    _library.vram_torch_malloc.argtypes = ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
+    _library.vram_torch_allocate.restype = ctypes.c_char_p
+    _library.vram_torch_allocate.argtypes = ctypes.c_int64, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
     _library.vram_torch_free.argtypes = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
     _library.vram_torch_usage.restype = ctypes.c_char_p
     # [allocator]

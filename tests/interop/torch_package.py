@@ -208,7 +208,13 @@ try:
     malloc(1 << 50, 0)
     raise SystemExit("it is not refused")
 except MemoryError as e:
-    assert "refuses" in str(e)
+    assert "could not be allocated" in str(e), e
+assert cupy_vram.usage()["live"] == 1 << 20 and len(cupy_vram._blocks) == 1
+try:
+    malloc(1 << 20, 77)
+    raise SystemExit("there is no device 77")
+except RuntimeError as e:
+    assert str(e)
 free(p, 0)
 free(0, 0)
 assert cupy_vram.usage()["live"] == 0 and not cupy_vram._blocks
