@@ -96,6 +96,26 @@ TEST_CASE("nvtx_account: the last sample has the last values, also after many ch
     CHECK((tool.last("account") == nvtx_tool::sample{1002, 0, 1004}));
 }
 
+TEST_CASE(
+    "nvtx_account: the last values are sampled, whatever the number of changes during samples") {
+    nvtx_tool& tool = nvtx_tool::get();
+    for (std::int64_t const step : {0, 3}) {
+        for (int changes = 0; changes != 70; ++changes) {
+            tool.clear();
+            std::string const name = "account with step " + std::to_string(step);
+            nvtx_account      a{name, "a test", step};
+            std::int64_t      live = 3;
+            tool.after_sample      = [&] {
+                if (live != 3 * (changes + 1)) { a.change(3, 0), live += 3; }
+            };
+            a.change(3, 0);
+            CHECK((tool.last(name) == nvtx_tool::sample{live, 0, live}));
+            a.change(-live, 0); // no thread samples any more
+            CHECK((tool.last(name) == nvtx_tool::sample{0, 0, live}));
+        }
+    }
+}
+
 TEST_CASE("nvtx_account: many changes by other threads during a sample are one more sample") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();

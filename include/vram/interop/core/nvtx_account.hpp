@@ -25,10 +25,7 @@ public:
     /// Registers the counters with the NVTX tool. `change` does not pass values that differ by less
     /// than `step` bytes from those passed before.
     nvtx_account(std::string name, char const* description, std::int64_t step)
-        : group_{nvtx_counter_group::add(std::move(name), description)},
-          step_{step},
-          sampled_live_{group_.last().live},
-          sampled_reserved_{group_.last().reserved} {}
+        : group_{nvtx_counter_group::add(std::move(name), description)}, step_{step} {}
     nvtx_account(nvtx_account&&) = delete;
     ~nvtx_account() { group_.release(); }
 
@@ -44,18 +41,21 @@ public:
         // with this change: all of these operations are sequentially consistent.
         state const seen = state_.load();
         if (seen != state::idle && leave(seen)) { return; }
-        if (step_ > 0 && differs_little(now())) { return; }
+        if (step_ > 0 && suffices(group_.last(), now())) { return; }
         publish();
     }
     /// Passes live, reserved and peak bytes to the NVTX tool if the live or reserved bytes differ
     /// from those that the tool has.
     void flush() noexcept {
-        values const v = now();
-        if (sampled_live_.load() != v.live || sampled_reserved_.load() != v.reserved) { publish(); }
+        values const sent = group_.last();
+        values const v    = now();
+        if (sent.live != v.live || sent.reserved != v.reserved) { publish(); }
     }
 
 private:
     using values = nvtx_counter_group::values;
+    /// The most samples that a thread makes for other threads before one of them may sample.
+    static constexpr unsigned most_rounds = 16;
     enum class state : unsigned char {
         idle,     ///< no thread is passing values to the tool
         sampling, ///< one thread is passing values to the tool
@@ -69,16 +69,11 @@ private:
         return {.live = live, .reserved = reserved_.load(), .peak = peak};
     }
     /// Returns true if `v` need not be passed to the tool. If `step_` is 0, `v` must equal `sent`,
-    /// the values passed last; otherwise it must differ little from those.
+    /// the values passed last; otherwise live and reserved bytes must differ by less than `step_`.
     [[nodiscard]] bool suffices(values const& sent, values const& v) const noexcept {
-        return step_ > 0 ? differs_little(v) : v == sent;
-    }
-    /// Returns true if the live and the reserved bytes differ by less than `step_` bytes from those
-    /// that the tool has.
-    [[nodiscard]] bool differs_little(values const& v) const noexcept {
+        if (step_ <= 0) { return v == sent; }
         auto const little = [this](std::int64_t by) { return -step_ < by && by < step_; };
-        return little(v.live - sampled_live_.load(std::memory_order_relaxed)) &&
-               little(v.reserved - sampled_reserved_.load(std::memory_order_relaxed));
+        return little(v.live - sent.live) && little(v.reserved - sent.reserved);
     }
     /// Returns true if another thread is passing values to the tool, and makes it read them again.
     /// Otherwise returns false. `seen` is the state that the caller read.
@@ -95,8 +90,15 @@ private:
     /// read. Passes them again until they need not be, or another thread does it.
     [[gnu::noinline]] void publish_again() noexcept {
         do {
+            // In this loop the state stays `left`, so that other threads only read it.
+            for (unsigned round = 0; round != most_rounds; ++round) {
+                values const v = now();
+                if (suffices(group_.last(), v)) { break; }
+                group_.sample(v);
+            }
             values const sent = group_.last();
             state_.store(state::idle); // from now on, another thread may pass values to the tool
+            // Threads that only read `left` set no mark, so the values are compared.
             if (suffices(sent, now())) { return; }
         } while (begin() && !sample(now()));
     }
@@ -107,22 +109,18 @@ private:
     /// Passes `v` to the tool. Returns false if another thread has changed the values since: the
     /// caller must then call `publish_again`.
     [[nodiscard, gnu::always_inline]] bool sample(values const& v) noexcept {
-        sampled_live_.store(v.live, std::memory_order_relaxed);
-        sampled_reserved_.store(v.reserved, std::memory_order_relaxed);
         group_.sample(v);
         state expected = state::sampling;
         return state_.compare_exchange_strong(expected, state::idle);
     }
 
-    // These members are read often and written seldom. So `state_`, which changes with each sample,
-    // begins another cache line.
+    // These members are read often and written seldom. So `state_`, which changes often, begins
+    // another cache line.
     nvtx_counter_group        group_;
     std::int64_t              step_;
     std::atomic<std::int64_t> reserved_{0};
     live_bytes                live_;
     alignas(64) std::atomic<state> state_{state::idle};
-    std::atomic<std::int64_t> sampled_live_;
-    std::atomic<std::int64_t> sampled_reserved_;
 };
 
 } // namespace detail

@@ -26,8 +26,8 @@ namespace detail {
 
 /// A group of counters of an NVTX tool: live, reserved and peak bytes, which are sampled together.
 /// NVTX cannot remove a group, so a group that is not used any more is used again for the same name
-/// and description. Any thread may call `add` and `release`; one thread at a time may call `sample`
-/// for a group.
+/// and description. Any thread may call any function, but `sample` one thread at a time for a
+/// group.
 class nvtx_counter_group {
 public:
     struct values {
@@ -76,17 +76,20 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
     /// Returns the values that were last passed to the NVTX tool, also by an earlier user of the
-    /// group, or else 0.
-    [[nodiscard]] values last() const noexcept { return known() ? entry_->last : values{}; }
+    /// group, or else 0. During a call of `sample`, some may be the values before it.
+    [[nodiscard]] values last() const noexcept {
+        if (!known()) { return {}; }
+        auto const value = [&](int i) { return entry_->last[i].load(std::memory_order_relaxed); };
+        return {.live = value(0), .reserved = value(1), .peak = value(2)};
+    }
     /// Passes the values to the NVTX tool. Must not be called if `known()` is false (no tool has
     /// accepted the group).
-    void sample(values const& now) const noexcept {
-        values& last = entry_->last;
-        // Member by member, because for `last = now` the compiler first copies `now` to the stack.
-        last.live     = now.live;
-        last.reserved = now.reserved;
-        last.peak     = now.peak;
-        nvtxCounterSample(entry_->domain, entry_->id, &last, sizeof last);
+    [[gnu::always_inline]] void sample(values const& now) const noexcept {
+        auto& last = entry_->last;
+        last[0].store(now.live, std::memory_order_relaxed);
+        last[1].store(now.reserved, std::memory_order_relaxed);
+        last[2].store(now.peak, std::memory_order_relaxed);
+        nvtxCounterSample(entry_->domain, entry_->id, last, sizeof last);
     }
 
 private:
@@ -98,8 +101,11 @@ private:
         nvtxDomainHandle_t domain = nvtx_domain();
         std::uint64_t      id     = NVTX_COUNTER_ID_NONE;
         std::atomic<bool>  used{true};
-        values             last{};
         entry*             next = nullptr;
+        /// The last sample: live, reserved and peak bytes, in the layout of `values`. Other threads
+        /// read it during a sample.
+        std::atomic<std::int64_t> last[3]{};
+        static_assert(sizeof last == sizeof(values));
     };
 
     [[nodiscard]] static std::uint64_t add_layout(nvtxDomainHandle_t domain) noexcept {
