@@ -58,6 +58,30 @@ TEST_CASE("nvtx_counter_books: parts of chunks are removed in any cut") {
     CHECK(tool.last("pool").reserved == 0);
 }
 
+TEST_CASE("nvtx_counter_books: if the tool refuses the counters of a tag, the tag is not counted") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    detail::nvtx_counter_books books{"", 0, true};
+    books.follow(event(kind::chunk_added, 1000, 100));
+    tool.attached = false;
+    {
+        tagged const scope{"nvtx refused"};
+        books.follow(event(kind::chunk_added, 2000, 100));
+        books.follow(event(kind::allocated, 2000, 10));
+        books.follow(event(kind::freed, 2000, 10));
+        books.follow(event(kind::allocated, 2010, 20));
+    }
+    CHECK((tool.last("pool") == nvtx_tool::sample{20, 200, 20}));
+    std::size_t const calls = tool.calls;
+    {
+        tagged const scope{"nvtx refused"};
+        books.follow(event(kind::allocated, 2030, 5));
+    }
+    CHECK(tool.calls == calls + 1); // the tool is not asked again
+    CHECK(tool.groups.size() == 1);
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
 TEST_CASE("nvtx_counter_books: the blocks of a removed chunk end") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();

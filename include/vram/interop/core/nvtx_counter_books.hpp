@@ -26,8 +26,9 @@ namespace vram {
 namespace detail {
 
 /// Counts the live, reserved and peak bytes of all resources with one name, such as "pool", for an
-/// NVTX tool: together in `total` and, if `tags` is true, for each tag. Without host memory, some
-/// bytes are counted only in `total`, or not at all. Any thread may call any function.
+/// NVTX tool: together in `total` and, if `tags` is true, for each tag that the tool accepts.
+/// Without host memory, some bytes are counted only in `total`, or not at all. Any thread may call
+/// any function.
 class nvtx_resource_books {
 public:
     nvtx_resource_books(std::string name, char const* resource, std::int64_t step, bool tags)
@@ -144,14 +145,14 @@ private:
         return {to - from, whole.whose};
     }
     /// Returns the account of a tag, created if necessary. Null for the empty tag, if tags are not
-    /// counted, or without host memory.
+    /// counted, without host memory, or if the tool refused the counters of the tag.
     [[nodiscard]] nvtx_account* account_of(memory_tag tag) noexcept {
         if (!tags_ || !tag.known()) { return nullptr; }
         auto const* const block = of_tags_[tag.id() / block_size].load(std::memory_order_acquire);
         if (block != nullptr) [[likely]] {
             nvtx_account* const found =
                 block->accounts[tag.id() % block_size].load(std::memory_order_acquire);
-            if (found != nullptr) [[likely]] { return found; }
+            if (found != nullptr) [[likely]] { return found->known() ? found : nullptr; }
         }
         return add_account(tag);
     }
@@ -169,7 +170,7 @@ private:
                     new nvtx_account{name_ + ": " + tag.path(), "memory of a tag of vram", step_};
                 place.store(made, std::memory_order_release);
             }
-            return made;
+            return made->known() ? made : nullptr;
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
