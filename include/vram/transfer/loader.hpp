@@ -213,7 +213,8 @@ public:
     /// Releases the batch at the iterator and advances, without a wait for the next batch. If the
     /// batch was never accessed, first waits for it.
     iterator& operator++() {
-        // A batch that the loop has not accessed is taken now, so that `++` skips it.
+        // Takes the batch from the loader, if the loop has not accessed it, so that `++` skips this
+        // batch.
         of_->fetch();
         of_->advance();
         return *this;

@@ -30,7 +30,7 @@ public:
         too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
         /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,     ///< the stream of the loop, or the unloader's, is captured into a graph
+        capturing,     ///< refused: the stream of the loop or unloader is being captured
         already_begun, ///< `begin()` was called a second time without a `restart()`
         /// `batch::span<T>()`: the `bytes` bytes of the batch are not a multiple of `limit`, the
         /// size of a `T`
@@ -46,8 +46,8 @@ public:
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
         /// The source returned 0 bytes for a batch, although its `size()` promises `limit` batches.
         ends_early,
-        /// A batch has `bytes` bytes, fewer than the `limit` of a full one, but `last_batch::drop`
-        /// had counted it as full in advance.
+        /// A batch has `bytes` bytes, fewer than the `limit` of a full one. `last_batch::drop`
+        /// cannot leave it out, because the pass was planned with it as a full batch.
         short_batch,
     };
 
@@ -102,8 +102,8 @@ public:
     /// Returns the index that the loader passed to the source for the batch, or `unknown` if there
     /// is none.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
-    /// Returns the bytes of the batch or result, or for `all_held` the number of device blocks that
-    /// the program holds; else 0.
+    /// Returns the bytes of the batch or result for `too_large`, `wrong_alignment` and
+    /// `short_batch`; for `all_held`, the number of device blocks that the program holds; else 0.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// Returns the limit that the reason names, such as the bytes of a block (`too_large`); 0 if
     /// the reason names none.

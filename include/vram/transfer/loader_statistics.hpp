@@ -26,13 +26,13 @@ struct loader_statistics {
     /// device time of the loader's copies; needs `loader_options::timing`
     std::uint64_t copy_ns = 0;
     /// Device time from the delivery of a batch to the loop's stream until its release, summed over
-    /// the batches. Needs `loader_options::timing`.
+    /// the timed batches that are no longer in use. Needs `loader_options::timing`.
     std::uint64_t use_ns = 0;
     /// Time that producers waited because no block was free to be filled, summed over all
     /// producers.
     std::uint64_t slot_ns = 0;
-    /// Host time that producers waited for the events of copies, because no callback or completion
-    /// flag reports their end (see `loader_options::call_back`).
+    /// Host time that producers waited for the event of a pinned block's last copy before they
+    /// refilled the block. Usually 0 if `loader_options::call_back` is true.
     std::uint64_t pinned_ns = 0;
     /// Time that the loop waited for batches that were not ready, including time in which the
     /// loop's thread itself copied or filled.

@@ -52,8 +52,9 @@ public:
     }
 
 private:
-    /// Returns the callable's result for the elements of `to`, in bytes (negative: unchanged). If
-    /// no element fits, returns a size that makes the loader throw `too_large`.
+    /// Calls the callable to write the elements of `to` and returns their bytes; a negative result
+    /// is returned unchanged. If `to` is smaller than one element, returns the element's size, for
+    /// which the loader throws `too_large`.
     template <class... Argument>
     auto filled(std::span<std::byte> to, Argument const&... arguments) {
         using count =

@@ -197,7 +197,7 @@ public:
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
     /// Sends the first `bytes` bytes (0 is allowed) as the next result. The copy to the host waits
-    /// for the work enqueued so far.
+    /// for the work enqueued so far on the unloader's stream and on those of `record_stream`.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};

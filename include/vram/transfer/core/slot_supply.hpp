@@ -63,9 +63,9 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the device and pinned blocks with their events, but without memory, and the copy
-    /// stream unless `copies` contains one. `loader_core::complete` must have replaced the defaults
-    /// (0) in `options`.
+    /// Creates the device and pinned blocks and their events, and a copy stream unless `copies`
+    /// contains one; memory is attached later. `options` must come from `loader_core::complete`,
+    /// which replaces defaults (0).
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},
@@ -131,8 +131,9 @@ protected:
             copy_all();
         }
     }
-    /// Without producer threads: assigns the next batch to a pinned block. Returns null if a batch
-    /// is filled or ready, or no batch is left.
+    /// For a loader without producers: waits for an empty pinned block and assigns the next batch
+    /// to it. Returns null if a batch is already filled or ready for the loop, none is left, or the
+    /// loader stops.
     pinned* pinned_now() {
         auto held = threads_.hold();
         if (table_.waiting() || table_.ready()) { return nullptr; }
@@ -146,8 +147,9 @@ protected:
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
-    /// Assigns the next batch to a device block. Returns null at once if the loop has a ready
-    /// batch, or no block or batch remains.
+    /// For a loader without producers that lets the source copy: assigns the next batch to a free
+    /// device block. Returns null, without a wait, if a batch is ready for the loop, no block or
+    /// batch is left, or the loader stops.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
@@ -205,9 +207,9 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, to produce a batch between two passes and
-    /// learn its size. The caller returns the block by `put_spare`. Without one, throws
-    /// `loader_error{all_held}` for batch `index`.
+    /// Takes a device block that the loop does not hold, so that the source can produce a batch
+    /// before a pass, only to learn its size. The caller returns the block by `put_spare`. Without
+    /// one, throws `loader_error{all_held}` for batch `index`.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -222,8 +224,8 @@ protected:
         table_.put_spare(s);
     }
 
-    /// Waits until no thread is enqueueing a copy. The loader cannot join that thread, which may be
-    /// one of the program that releases a batch.
+    /// Waits until no thread is enqueueing a copy. A thread of the program may do so when it
+    /// releases a batch, and the loader cannot join such a thread.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
@@ -268,8 +270,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Records the end of each copy whose completion flag is written, because possibly no thread
-        // polls the flags now.
+        // Records the copies that their completion flags show complete, so that their blocks count
+        // as empty. Perhaps no thread polls the flags now.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -355,19 +357,19 @@ private:
         }
         threads_.notify();
     }
-    /// Removes all empty pinned blocks from the queue and returns them, so that no other thread
-    /// uses them. The caller must return each by `put_back`.
+    /// Removes and returns all empty pinned blocks, so that no producer fills them while their
+    /// events are read without the lock. The caller must return each by `put_back`.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records the end of each copy whose completion flag is written, because possibly no thread
-        // polls the flags now.
+        // Records the copies that their completion flags show complete, so that their blocks are
+        // among the empty ones. Perhaps no thread polls the flags now.
         channel_.complete_flagged();
         return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called with the lock held if the device failed: the loop throws `why` in place of the first
-    /// batch not yet assigned to a block, unless it ends earlier.
+    /// Called with the lock held after the device failed: the loop throws `why` after the batches
+    /// that are already assigned to blocks, unless it ends earlier.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -75,8 +75,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Leaves out the batch of the pinned block `p`, without a copy. The block becomes empty when
-    /// it is first in the queue of filled blocks.
+    /// Records that the batch in the pinned block `p` is left out, not copied. The block becomes
+    /// empty once the blocks before it have left the queue of filled blocks.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -137,8 +137,8 @@ public:
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Removes a device block that the loop does not hold, and returns it, or null. Called between
-    /// two passes, so a ready batch in it may be overwritten.
+    /// Removes and returns a device block that the loop does not hold, or returns null. Called
+    /// before a pass begins, when the ready batches of the last pass are no longer needed.
     Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
     void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
@@ -149,8 +149,8 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // `ready`: a device block contains a batch for the loop. `waiting`: the pinned block with the
-    // next batch is filled.
+    // `ready` returns true if a device block contains a batch for the loop; `waiting`, if the
+    // pinned block of the batch to be copied next is filled.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -163,13 +163,14 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the loop holds all device blocks, and the next batch, if any, cannot proceed
-    /// without one.
+    /// Returns true if the loop holds all device blocks although the next batch needs one: its
+    /// pinned block is filled, or there are no pinned blocks (the source copies into device
+    /// blocks).
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no further batch will become ready: all before the end are ready, left out,
-    /// or taken by the loop.
+    /// Returns true if no batch will be added to the ready ones in this pass: each batch before the
+    /// end is ready, left out, or was taken by the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -236,7 +237,7 @@ private:
     /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
-    /// Number of device blocks with a batch that the loop has received and not yet released.
+    /// Number of device blocks that `take` returned to the loop and `give` has not made free again.
     std::size_t held_  = 0;
     std::size_t slots_ = 0; ///< number of all device blocks
     /// True while a thread enqueues a copy, or the source itself enqueues copies into a device

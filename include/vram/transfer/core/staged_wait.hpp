@@ -52,8 +52,8 @@ public:
     /// must be held.
     [[nodiscard]] waiting_threads const& waiting() const noexcept { return waiting_; }
 
-    /// Sleeps until `ready()` returns true. The lock `held` is released during the sleep, and held
-    /// during each call of `ready()`.
+    /// Sleeps until `ready()` returns true, which is tested after each `notify`. The lock `held` is
+    /// released during the sleep, and held during each test.
     template <class Ready>
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
@@ -76,16 +76,17 @@ public:
         }
     }
 
-    /// Waits until `ready()` returns true. While copies are in progress, at most one thread polls
-    /// completion flags, and others sleep; otherwise sleeps until notified.
+    /// Waits, with the lock `held` released, until `ready()` (called with the lock) returns true.
+    /// While copies with completion flags are in progress, one waiting thread polls the flags; the
+    /// others sleep.
     template <class Copies, class Ready>
     void wait_for_copies(guard& held, Copies& copies, Ready const& ready) {
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Like `wait_for_copies`, but while no copy is in progress, polls `ready()` before it sleeps.
-    /// If `wanted()`, one thread then polls on with pauses, up to a second. Returns the nanoseconds
-    /// waited.
+    /// Waits as `wait_for_copies` does, and returns the nanoseconds. While no copy is in progress,
+    /// first polls `ready()` briefly, if threads can poll. Then one thread polls on with pauses, up
+    /// to a second, while `wanted()`; the others sleep.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -107,22 +108,22 @@ private:
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     /// Waits until `ready()` returns true, and returns the nanoseconds. While no copy is in
-    /// progress, calls `rest(enough, since)`, which may sleep until `enough()`: `ready()`, or a
-    /// copy has begun. `since`: start of the wait.
+    /// progress, calls `rest(enough, since)`, which waits at most until `enough()`: `ready()`, or a
+    /// copy has begun. `since` is the time at which the wait began.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
         copies.complete_flagged();
         if (ready()) { return 0; }
-        auto const    since  = clock::now();
-        std::uint64_t looked = since;
-        // `pinned_slot::sequence` of the copy that this thread polled last (0: none). The first
-        // poll of a copy spins; later ones sleep between looks.
-        std::uint64_t turn = 0;
+        auto const    since      = clock::now();
+        std::uint64_t last_query = since;
+        // Sequence number of the copy that this thread polled last (0: none). The first poll of a
+        // copy runs without a pause; later polls of this copy sleep.
+        std::uint64_t last_polled = 0;
         ++waiting_.idle;
         while (!ready()) {
             if (should_poll(copies)) {
-                poll_flag(held, copies, ready, looked, turn);
+                poll_flag(held, copies, ready, last_query, last_polled);
             } else if (copies.in_progress() != 0) {
                 if (!gate_.wait_for(held, watchdog,
                                     [&] { return ready() || should_poll(copies); })) {
@@ -155,8 +156,9 @@ private:
             return false;
         }
     }
-    /// Sleeps until `ready()` returns true. The caller has polled for `spin` before, except on the
-    /// simulated device, which counts the first `spin` of this sleep as polling.
+    /// Sleeps until `ready()` returns true, after the caller has polled for `spin`. On the
+    /// simulated device, where threads cannot poll, a wake-up within `spin` costs no time, as if
+    /// the thread had polled.
     template <class Ready>
     void sleep(guard& held, Ready const& ready) {
         wait_after_polls(gate_, held, ready, spin);
@@ -183,38 +185,37 @@ private:
             return false;
         }
     }
-    /// Polls the oldest copy's completion flag for a limited time or until `ready()`, and records
-    /// the copy's end if the flag is written. Otherwise queries the events of all copies, if the
-    /// last query (`looked`) was a second ago. Sets `turn` to the copy polled.
+    /// Polls the oldest copy's completion flag for a limited time or until `ready()`. If the flag
+    /// is written, records the copy's end; otherwise queries all copies' events, if `last_query`
+    /// was over a second ago.
     template <class Copies, class Ready>
-    void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& looked,
-                   std::uint64_t& turn) {
+    void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& last_query,
+                   std::uint64_t& last_polled) {
         pinned&             p     = *copies.oldest_flagged();
         std::uint64_t const which = p.copy_number;
         waiting_.polling          = true;
         ++waiting_.awake;
-        bool const first = std::exchange(turn, p.sequence) != p.sequence;
+        bool const first = std::exchange(last_polled, p.sequence) != p.sequence;
         bool const over  = await_flag(held, p, first, ready);
         --waiting_.awake;
         waiting_.polling = false;
         if (over) {
             if (p.now == pinned::state::copying && p.copy_number == which) { copies.complete(p); }
-        } else if (clock::now() - looked > watchdog_ns) {
-            looked = clock::now();
+        } else if (clock::now() - last_query > watchdog_ns) {
+            last_query = clock::now();
             check_copies(held, copies);
         }
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Returns true if the completion flag of `p` is written. Before, polls the flag for up to 30
-    /// us if `eager`, then sleeps for up to 20 us or until `ready()`. On the simulated device,
-    /// waits up to one second for either.
+    /// Returns true if the completion flag of `p` is written. If `eager`, first polls the flag for
+    /// up to 30 us. If it is not written then, sleeps for up to 20 us or until `ready()`. The
+    /// simulated device instead waits up to one second for either.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep
         constexpr auto          pause = std::chrono::microseconds{20};
-        // `flag` and the copy number `which` are read now, because other threads may change `p`
-        // while the lock is released.
+        // Read before the lock is released, because other threads may then change `p`.
         std::uint32_t* const flag  = p.flag;
         std::uint64_t const  which = p.copy_number;
         auto const           over  = [&] { return pinned::flag_reached(flag, which); };

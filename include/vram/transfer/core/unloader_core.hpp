@@ -66,13 +66,14 @@ public:
     /// Waits until the sink has received all results or something failed, ends the sink's thread,
     /// and waits for the callbacks and completion flags of the copies.
     void shut_down() noexcept {
-        // A forked child process does not have the sink's thread.
+        // In a forked child process nothing is stopped: the sink's thread exists only in the
+        // parent.
         if (!this->in_owning_process()) { return; }
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        // `over`: all callbacks have run and all completion flags are written. If that is not
-        // certain, `kept_` keeps the memory that they access allocated.
+        // True if all callbacks have run and all completion flags are written. If the wait failed,
+        // a late callback may access this object, so `kept_` keeps it until the process ends.
         bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }

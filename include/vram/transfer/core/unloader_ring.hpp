@@ -102,8 +102,9 @@ public:
         }
         threads_.notify();
     }
-    /// Waits for the streams that write the device block `s` (`on` and added ones), then makes it
-    /// free. If a wait fails, the block stays unused.
+    /// Blocks the calling thread until the streams that write the device block `s` (`on` and those
+    /// added by `record_stream`) are done, then makes the block free. If a wait fails, the block is
+    /// not used again.
     void drop(slot& s, stream on) noexcept {
         // A forked child process must not touch the block and its streams: the parent uses them.
         if (!in_owning_process()) { return; }
@@ -122,8 +123,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// Creates the device and pinned blocks with their events, but without memory. The depths in
-    /// `options` must not be 0.
+    /// Creates the device and pinned blocks, their events, and the copy stream; memory is attached
+    /// later. The depths in `options` must not be 0.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           channel_{*this, threads_,     pinned_,
@@ -140,8 +141,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits for all results to reach the sink, or a failure; then lets the sink's thread end.
-    /// Reports an exception that no call has thrown.
+    /// Waits until the sink has received all results or something has failed, then tells the sink's
+    /// thread to end. Reports an exception that no call has thrown to the error sink.
     void stop() noexcept {
         bool lost = false;
         {
@@ -269,12 +270,12 @@ private:
     slot_queue<pinned> empty_;
     slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
     std::exception_ptr problem_;
-    /// The part that threw `problem_`, for a report: "the sink" or "the copy" (of the result
-    /// `at_`), or "a copy" if the device failed.
+    /// What failed, for the report of `problem_`: "the sink" or "the copy", for the result number
+    /// `at_`, or "a copy" if the device failed.
     char const* failed_ = "";
     std::size_t at_     = none; ///< index of the result that failed; `none` if unknown
     std::size_t index_  = 0;
-    std::size_t held_   = 0; ///< number of device blocks in `result` objects, not yet sent
+    std::size_t held_   = 0; ///< number of device blocks taken, and neither sent nor given back
     /// Number of results that are being copied, wait for the sink, or are with the sink.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;

@@ -11,9 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// Counts of the threads in `wait_for_copies` and `wait_eagerly` of `staged_wait`: producers (with
-/// `depth` 0, the loop's thread that waits for an empty block), or the sink's thread. A loop that
-/// waits for a batch is not counted.
+/// Counts of the threads that wait in `staged_wait` for a free block or a copy: a loader's
+/// producers, or an unloader's sink thread. Without producers, the loop's thread counts while it
+/// waits for an empty block; a loop that waits for a batch does not count.
 struct waiting_threads {
     std::size_t idle        = 0; ///< number of waiting threads, polling or asleep
     std::size_t awake       = 0; ///< number of waiting threads that poll, with or without pauses
@@ -21,10 +21,11 @@ struct waiting_threads {
     bool        backing_off = false; ///< true while one thread polls for a free block, with pauses
 };
 
-/// The rules by which a loader's threads share the work of copying. A copy is possible once a
-/// pinned block is filled and a device block is free. The loop enqueues it if it waits, else the
-/// thread that filled the block. A freed block is left to a producer that polls, if any, else to
-/// the thread that freed it.
+/// Decides which thread of a loader enqueues a copy, and which threads are woken. A copy is
+/// possible once a pinned block is filled and a device block is free. The loop's thread enqueues it
+/// while it waits for a batch; otherwise a producer does, for example the one that filled the
+/// block. If a release makes a copy possible, a producer that polls enqueues it, or else the thread
+/// that released the batch.
 ///
 /// Threads   One thread at a time; the caller holds the loader's lock.
 class wake_rules {
@@ -37,12 +38,12 @@ public:
     /// false afterwards.
     void consumer_waits(bool waits) noexcept { consumer_waits_ = waits; }
     /// Called with true before the waiting consumer (the thread of the loop) itself copies or
-    /// fills, and with false afterwards.
+    /// fills, and with false afterwards. Meanwhile the thread need not be woken.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the loop's thread, which waits for a batch, must enqueue the copy that is
-    /// possible (`pair`). If a batch is `ready` and a producer polls, returns false: that producer
-    /// copies.
+    /// Returns true if the loop's thread, which waits for a batch, must enqueue a possible copy
+    /// (`pair`: a pinned block is filled and a device block free). Returns false if a batch is
+    /// `ready` and a producer polls, which can copy instead.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
@@ -54,20 +55,21 @@ public:
         return pair && !consumer_waits_;
     }
 
-    /// Returns true if waiting threads must wake after the call that enqueues a copy. `flies`: the
-    /// copy has not ended; `flagged`: it has a completion flag; `copies`: number of copies in
-    /// progress; `failed`: the call failed.
+    /// Returns true if waiting threads must be notified after a copy was enqueued or `failed`, for
+    /// example because the loop waits or no thread watches for the copy's end. `flies`: the copy
+    /// has not ended; `flagged`: it has a completion flag; `copies`: number of copies in progress.
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if a waiting thread must wake to watch for the end of this copy: no thread polls its
-        // flag or, without a flag, all sleep without a time limit (`alone`: it is the only copy).
+        // True if a waiting thread must wake to watch for the end of this copy: none polls its flag
+        // or, without a flag, all sleep without a time limit, as no other copy is in progress.
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Called after a batch is released. Returns true if a copy is possible (`pair`) and a producer
-    /// polls, which then enqueues it. Otherwise the caller enqueues the copy, if possible.
+    /// Returns true if, after a batch is released, a copy is possible (`pair`) and a producer
+    /// polls, which then enqueues it. If false, the thread that released the batch enqueues the
+    /// copy, if possible.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
