@@ -25,8 +25,9 @@ namespace vram {
 ///     statistics<refusing<pool<stream_ordered<sim_resource>>>> memory;
 ///     CHECK(survives_oom(memory, [&] { return serve(memory); }));
 ///
-/// A stack needs the layer if the code under test requires the type of the stack, or, under a pool,
-/// to refuse the pool's chunks. Otherwise `survives_oom` uses a temporary one.
+/// Over a stack without this layer, `survives_oom` uses a temporary one. Put the layer into the
+/// stack itself if the code under test needs the type of the stack, or under a pool, to refuse the
+/// pool's requests for chunks.
 ///
 /// Failure   A refused request throws `out_of_memory`, or returns null from `try_allocate`.
 ///           `try_allocate_ready` is never refused. While `survives_oom` runs, a second free of a
@@ -99,8 +100,8 @@ public:
         return noted(p, bytes, alignment, at);
     }
 
-    // Records the free before the upstream frees the block. Otherwise another thread could allocate
-    // the memory in between.
+    // Records the free for the checks of `survives_oom`, and then frees the block. In the reverse
+    // order, another thread could allocate the memory in between.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>

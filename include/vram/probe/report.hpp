@@ -180,7 +180,7 @@ private:
 /// The contents of a report.
 enum class report_kind : unsigned char {
     layers, ///< a table of the layers
-    full    ///< sections for the whole stack, then the table of the layers
+    full    ///< figures of the whole stack, such as fragmentation, then the table of the layers
 };
 
 /// The figures of each layer of a stack as a table, the outermost layer first.
@@ -196,8 +196,8 @@ enum class report_kind : unsigned char {
 /// are shown too.
 ///
 /// `report_kind::full` begins with the sections of PyTorch's memory_summary, the fragmentation and,
-/// with a layer `tracking`, the tags and the streams of live blocks. Sums over time and refusals
-/// need a layer `statistics`.
+/// with a layer `tracking`, the tags and the streams of live blocks. The bytes allocated and freed
+/// in all need a layer `statistics` or `tracking`; refusals need `statistics`.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of `usage()`. Figures of two layers may belong to different times.

@@ -12,11 +12,11 @@ namespace vram {
 
 /// Options of `survives_oom`.
 struct survives_oom_options {
-    /// If not 0, the number (from 1) of the only request with which refusals begin, to repeat one
-    /// failure in a debugger.
+    /// If not 0, tests only the refusal of the request with this number (from 1), so that one
+    /// failure can be repeated in a debugger.
     std::uint64_t only = 0;
-    /// If true, each request is refused in a second run too, together with all later ones of the
-    /// run.
+    /// If true, each request is tested in two runs: the first refuses it alone, the second refuses
+    /// it and all later ones (see `most_refusals`). If false, there is no second run.
     bool for_good = true;
     /// Largest number of refused requests in a run. Later requests succeed, and the run counts as a
     /// retry without an end (`oom_fault::endless_retry`).

@@ -55,8 +55,8 @@ public:
 /// A scope of a `profile` that a thread has begun and not yet ended.
 struct open_scope {
     void const* owner; ///< the `profile` to which the scope belongs
-    open_scope* outer; ///< the open scope around this one, of any profile
-    void*       scope; ///< the `profile_tree<Platform>::scope` of that profile
+    open_scope* outer; ///< the next outer open scope of the thread, of any profile; or null
+    void*       scope; ///< the record of its runs in `owner`: a `profile_tree<Platform>::scope`
 };
 inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 
@@ -76,9 +76,9 @@ inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 ///     timed const scope{times, stream, "backward", memory};
 ///     timed const whole{times, stream}; // the name is that of the function
 ///
-/// The time on the stream is that between two events. The end of the scope does not wait. A stream
-/// capture, or a platform without events that measure time, has the time of the host alone. On the
-/// simulated device, times are virtual (of the simulated device).
+/// The time on the stream is that between two events. The end of the scope does not wait. During a
+/// stream capture, and on a platform without events that measure time, the time on the stream is
+/// not measured. On the simulated device, times are virtual (of the simulated device).
 ///
 /// Failure   The constructor throws `std::bad_alloc` and errors of the platform; the destructor
 ///           reports errors to the error sink.
@@ -134,7 +134,7 @@ private:
         detail::innermost_open_scope = this;
     }
 
-    /// Returns the scope of this profile that the open scope `of` runs.
+    /// Returns the record in which the runs of the open scope `of` are counted.
     [[nodiscard]] static auto in_tree(open_scope const& of) noexcept {
         return static_cast<typename detail::profile_tree<Platform>::scope*>(of.scope);
     }

@@ -27,7 +27,7 @@ struct tracked_block {
     /// The stream of the allocation; empty if the allocation had no stream, or if the stream is
     /// known to be destroyed.
     stream_name              stream{};
-    unsigned                 thread = 0; ///< number of the thread that allocated the block
+    unsigned                 thread = 0; ///< number of the allocating thread, modulo 1024
     std::chrono::nanoseconds age{};      ///< time since the allocation
     /// Time of the allocation in ticks of `tick_clock` (a counter of the processor), which
     /// distinguishes later blocks of one address.

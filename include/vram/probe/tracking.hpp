@@ -42,7 +42,7 @@ namespace vram {
 /// A wrong free has a pointer that is not a live block of the layer, or another size or alignment
 /// than the allocation. It is reported to the error sink, and is not passed to the upstream. The
 /// destructor reports the live blocks as leaks. If the upstream refuses a request, `out_of_memory`
-/// gets the tags with the most live bytes, which `explain` prints.
+/// gets the tags or lines with the most live bytes, which `explain` prints.
 ///
 /// Failure   As the upstream. Without host memory for a record, an allocation throws
 ///           `std::bad_alloc` or returns null.
@@ -127,8 +127,8 @@ public:
         return kept(p, bytes, alignment, &s, at) ? p : nullptr;
     }
 
-    // Removes the record before the upstream frees the block. Otherwise another thread could
-    // allocate the memory first, and get a second record.
+    // Removes the record of the block, and then frees the block. In the reverse order, another
+    // thread could allocate the memory while the old record still exists.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -207,8 +207,8 @@ private:
         if (p != nullptr && !kept(p, bytes, alignment, s, at)) { throw std::bad_alloc{}; }
         return p;
     }
-    /// Adds a record of the block at `p`. Returns false if `p` is null, or without host memory,
-    /// after a free of the block.
+    /// Adds a record of the block at `p`. Returns false if `p` is null, or if there is no host
+    /// memory for the record; the block is then freed.
     [[nodiscard]] bool kept(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                             call_site at) noexcept {
         if (p == nullptr) { return false; }

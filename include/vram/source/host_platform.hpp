@@ -23,7 +23,7 @@ class host_resource; // defined in source/host_resource.hpp
 /// A platform with pageable host memory, so that resources such as `pool` work without a device. It
 /// has one stream, and each operation is complete when its call returns.
 ///
-/// Failure   Only `call` throws: exceptions of its function.
+/// Failure   Only `call(stream, function, argument)` throws: the exceptions of `function`.
 /// Threads   Any thread may call any function.
 /// Cost      A copy is a `memcpy`.
 struct host_platform {

@@ -23,8 +23,8 @@
 namespace vram {
 
 /// Allocates blocks one behind the other from a range of addresses of the caller, which the
-/// resource never accesses. Freed bytes before the last block become available when no block is
-/// live.
+/// resource never accesses. A free of the newest block makes its bytes available at once; other
+/// freed bytes may stay unavailable until no block is live.
 ///
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
@@ -95,7 +95,7 @@ public:
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
         if (!owns(p)) { return report_error(e.what); }
         if (start >= top_) { return report_error(e.found_free().what); }
-        // Sizes of blocks are not stored, but the only live block has all live bytes.
+        // Sizes of blocks are not stored, but that of the only live block is `figures_.live`.
         bool const last = blocks_ == 1;
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;

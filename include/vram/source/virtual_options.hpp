@@ -18,8 +18,8 @@ struct virtual_options {
     /// Bytes of one piece of physical memory, rounded up to the granularity of the device; 0 means
     /// the granularity.
     std::size_t handle_size = 2_MiB;
-    /// Up to this many bytes of unused physical memory are kept for later blocks. 0, or at least
-    /// the size of a piece.
+    /// Bytes of unused physical memory to keep for later blocks, rounded down to whole pieces. Must
+    /// be 0 or at least the size of a piece (see `handle_size`).
     std::size_t keep = 0;
 };
 

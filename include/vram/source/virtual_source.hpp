@@ -52,7 +52,7 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         if (detail::is_ending<platform>()) { return; }
-        // The blocks that are left were not freed. The destructor of `span_` releases their memory.
+        // Reports the blocks that were not freed. The destructor of `span_` releases their memory.
         blocks_.for_each([&](block const& b) {
             report_error({.kind     = error_kind::leak,
                           .pointer  = pointer(b),
@@ -173,16 +173,16 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
-    /// Takes the physical memory from the pages entirely in [q, q + n), and keeps up to
-    /// `virtual_options::keep` bytes. Returns the bytes taken.
+    /// Takes the physical memory from the pages of which [q, q + n) contains all bytes of the
+    /// block. Keeps up to `virtual_options::keep` unused bytes in all. Returns the bytes taken.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
-    /// Moves physical memory from pages entirely in [from, from + n) to pages without memory that
-    /// overlap [to, to + m). Returns the bytes moved.
+    /// Moves physical memory from pages of which [from, from + n) contains all bytes of the block,
+    /// to pages without memory that overlap [to, to + m). Returns the bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -190,8 +190,8 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Returns the page that now has the physical memory which last backed the page of `q`, or
-    /// null.
+    /// Returns the address of another page that now has the physical memory which last backed the
+    /// page of `q`, or null if there is none.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
@@ -295,8 +295,8 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Returns `pages`, those of the `n` bytes at `q`. If there are none for `n` > 0, reports a
-    /// foreign pointer.
+    /// Returns `pages`, which the caller has found for the `n` bytes at `q`. If `pages` is empty
+    /// and `n` is not 0, reports `q` as a foreign pointer.
     static detail::span_blocks::run known(detail::span_blocks::run pages, void const* q,
                                           std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
@@ -322,8 +322,9 @@ private:
         e.template report<platform>();
     }
 
-    /// Changes the size of the block at `p` after `act(old, new)` has mapped or unmapped memory.
-    /// Returns false if that is impossible.
+    /// Changes the size of the block at `p` from `bytes` to `wanted`, after `act(old, new)` has
+    /// mapped or unmapped memory. Returns false, without a change, if no such block exists, the
+    /// addresses are not free, or `act` throws.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
@@ -357,15 +358,16 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// Throws `out_of_memory` with `found`, the numbers of the device, completed by those of the
-    /// request and this resource.
+    /// Throws `out_of_memory` with the free and total bytes of the device (from `found`), the size
+    /// and alignment of the request, and the live, reserved and unused bytes of this resource.
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // Queries the free memory again: the failed attempt has released its pages since.
+            // Reads the free bytes of the device again: the failed `fill` has released pages since
+            // `found` was written.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

@@ -48,8 +48,8 @@ public:
         if (unused_.size() != 0) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            // All three lists get room for every piece, so that later calls of `add`, `detach` and
-            // `remove` allocate nothing.
+            // `spares_`, `unused_` and `pieces_` get room for every piece, so that later calls of
+            // `add`, `detach` and `remove` allocate nothing.
             spares_.reserve(room);
             unused_.reserve(room);
             pieces_.reserve(room);
@@ -83,8 +83,8 @@ public:
     /// and `detach` change the order of the spares.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
-    /// Records that the unmapped page `i` was mapped to the piece `k` of physical memory, but does
-    /// not own it yet.
+    /// Records that the caller has mapped page `i`, which was unmapped before, to the piece `k` of
+    /// physical memory. The page does not own the piece yet.
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);

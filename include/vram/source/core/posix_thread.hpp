@@ -76,7 +76,7 @@ private:
 
     template <class Work>
     static void* run(void* work) {
-        struct owner { // deletes the callable, also if the thread ends by `pthread_exit`
+        struct owner { // deletes `its` when the thread ends, also by `pthread_exit`
             Work* its;
             ~owner() { delete its; }
         } const held{static_cast<Work*>(work)};

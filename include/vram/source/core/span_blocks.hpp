@@ -117,8 +117,8 @@ public:
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages that lie entirely in the `n` bytes at `q`. Bytes after the end of a block
-    /// do not count.
+    /// Returns the pages of which the `n` bytes at `q` contain all bytes that belong to the block
+    /// (the last page of a block may be partly used).
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -178,8 +178,8 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// Returns the block of `bytes` bytes at `address` in page `first`, with its pages; empty if it
-    /// exceeds the range.
+    /// Computes the block of `bytes` bytes at `address`, the start of page `first`. Returns an
+    /// empty block if it exceeds the range.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);

@@ -51,8 +51,8 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        // A spare is left only if a page could not be unmapped. The driver frees the memory once no
-        // page is mapped to it.
+        // Destroys the spares that are left because a page could not be unmapped. The driver frees
+        // their memory once no page is mapped to it.
         for (std::size_t i = 0; i < spares(); ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
@@ -95,8 +95,9 @@ public:
         }
     }
 
-    /// Takes the physical memory from the pages [first, last) and keeps at most `spare` pieces.
-    /// Returns the number of pages, except those that cannot be unmapped.
+    /// Takes the physical memory from the pages [first, last). A piece becomes a spare if fewer
+    /// than `spare` exist, otherwise it is destroyed. Returns the number of pieces, without failed
+    /// destructions.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -111,8 +112,9 @@ public:
     /// memory. Returns the number of pages moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // Memory belongs to its old page until the new page has access rights, in case a driver
-        // call fails.
+        // Pages in [to, to_end) that are mapped to the memory of a page in [from, from_end). They
+        // become its owners once they have access rights, so that a failed driver call takes no
+        // memory from a page.
         numbers done;
         try {
             done.reserve(to_end - to);
