@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 using namespace vram;
 using namespace vram::detail;
@@ -59,6 +61,58 @@ TEST_CASE("owner_accounts: the peak is exact for one thread, and within the slac
     for (unsigned thread = 1; thread <= 4; ++thread) { (void)all.charge(thread, {}, {}, large); }
     CHECK(all.peak() + 4 * owner_accounts::slack >= 4 * large);
     CHECK(all.peak() <= 140 + 4 * large);
+}
+
+namespace {
+/// Waits until `of` is at least `value`.
+void await(std::atomic<int> const& of, int value) {
+    for (int i = 0; of.load() < value; ++i) {
+        if (i > 1000) { std::this_thread::yield(); }
+    }
+}
+/// Calls `body(0)` and `body(1)` in two threads that start at the same time.
+template <class Body>
+void together(Body const& body) {
+    std::atomic<int> ready{0};
+    auto const       run = [&](unsigned thread) {
+        ++ready;
+        await(ready, 2);
+        body(thread);
+    };
+    std::thread other{run, 1U};
+    run(0);
+    other.join();
+}
+} // namespace
+
+TEST_CASE("owner_accounts: the peak has the large blocks that two threads allocate at once") {
+    std::size_t const large = 10 * owner_accounts::slack;
+    owner_accounts    all;
+    int               missed = 0;
+    std::atomic<int>  turn{0};
+    std::size_t       expected = 0;
+    together([&](unsigned thread) {
+        for (int round = 0; round != 20'000; ++round) {
+            (void)all.charge(thread, {}, {}, large);
+            ++turn;
+            await(turn, 4 * round + 2);
+            if (thread == 0) {
+                expected += 2 * large;
+                missed += all.peak() != expected;
+            }
+            ++turn;
+            await(turn, 4 * round + 4);
+        }
+    });
+    CHECK(missed == 0);
+}
+
+TEST_CASE("owner_accounts: each number of a peak stands for a higher peak") {
+    owner_accounts all;
+    together([&](unsigned thread) {
+        for (int i = 0; i != 600'000; ++i) { (void)all.charge(thread, {}, {}, 1); }
+    });
+    CHECK(all.moment() - 1 <= all.peak());
 }
 
 TEST_CASE("owner_accounts: the holders of memory are merged over threads and sorted") {

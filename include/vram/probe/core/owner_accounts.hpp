@@ -46,9 +46,12 @@ public:
             site.of->sums.add(bytes, now);
             account.sums.add(bytes, now);
             account.pending += static_cast<std::ptrdiff_t>(bytes);
-            std::ptrdiff_t const all = total_.load(std::memory_order_relaxed) + account.pending;
+            // Settles before the comparison: if two threads allocate large blocks at once, the
+            // second one must find the bytes of both in `total_`.
+            std::ptrdiff_t const all =
+                account.pending > limit ? settle(account)
+                                        : total_.load(std::memory_order_relaxed) + account.pending;
             if (all > peak_.load(std::memory_order_relaxed)) { raise(all); }
-            if (account.pending > limit) { settle(account); }
             return &site;
         } catch (std::bad_alloc const&) { return nullptr; }
     }
@@ -84,8 +87,7 @@ public:
     }
 
     /// Returns the peak of the live bytes of all threads together. May be wrong by `slack` (1 MiB)
-    /// for each account other than that of the last allocation, and by more if several threads
-    /// allocate large blocks at the same time.
+    /// for each account other than that of the last allocation.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
@@ -133,17 +135,21 @@ private:
         return *before;
     }
 
-    /// Adds the pending bytes of an account to `total_`, the sum of all accounts. The caller holds
-    /// `account.lock`.
-    void settle(owner_account& account) noexcept {
-        total_.fetch_add(account.pending, std::memory_order_relaxed);
-        account.pending = 0;
+    /// Adds the pending bytes of an account to `total_`, the sum of all accounts, and returns the
+    /// new sum. The caller holds `account.lock`.
+    std::ptrdiff_t settle(owner_account& account) noexcept {
+        std::ptrdiff_t const pending = account.pending;
+        account.pending              = 0;
+        return total_.fetch_add(pending, std::memory_order_relaxed) + pending;
     }
     void raise(std::ptrdiff_t all) noexcept {
         std::ptrdiff_t before = peak_.load(std::memory_order_relaxed);
-        while (all > before &&
-               !peak_.compare_exchange_weak(before, all, std::memory_order_relaxed)) {}
-        moment_.fetch_add(1, std::memory_order_relaxed);
+        while (all > before) {
+            if (peak_.compare_exchange_weak(before, all, std::memory_order_relaxed)) {
+                moment_.fetch_add(1, std::memory_order_relaxed);
+                return;
+            }
+        }
     }
 
     template <class Node>
