@@ -257,6 +257,49 @@ TEST_CASE("block_story: a free and the next allocation may have exchanged times"
     CHECK(story.segments().at(0).blocks.empty());
 }
 
+namespace {
+/// A record with the resources "a" (1) and "b" (2), to which a test adds events.
+struct written_record {
+    written_record() { record.resources = {{}, {"a", 1}, {"b", 2}}; }
+    void add(kind k, std::uint64_t memory, std::uint64_t bytes, std::uint32_t resource = 1) {
+        record.events.push_back({.kind     = k,
+                                 .resource = resource,
+                                 .time     = static_cast<std::int64_t>(record.events.size()),
+                                 .memory   = memory,
+                                 .bytes    = bytes});
+    }
+    history_record record;
+};
+} // namespace
+
+TEST_CASE("block_story: the first event may extend a segment that is older than the record") {
+    written_record r;
+    r.add(kind::chunk_added, 0x2000, 0x1000);
+    r.add(kind::allocated, 0x1800, 0x1000); // a block in both chunks
+    r.record.chunks.push_back({0x1000, 0x1000, 1});
+    r.record.chunks.push_back({0x2000, 0x1000, 1});
+    block_story const story{r.record};
+    CHECK(backwards{story}.found == "");
+    CHECK(steps_of(story, story_step::action::segment_grown) == 1);
+    CHECK(steps_of(story, story_step::action::segment_added) == 0);
+}
+
+TEST_CASE("block_story: the free of another resource at the address is not moved") {
+    written_record r;
+    r.add(kind::chunk_added, 0x1000, 0x1000);
+    r.add(kind::allocated, 0x1000, 100);
+    r.add(kind::allocated, 0x1000, 200); // the free of the block of 100 bytes is missing
+    r.add(kind::chunk_removed, 0x1000, 0x1000);
+    r.add(kind::chunk_added, 0x1000, 0x1000, 2);
+    r.add(kind::allocated, 0x1000, 300, 2);
+    r.add(kind::freed, 0x1000, 300, 2);
+    r.record.chunks.push_back({0x1000, 0x1000, 2});
+    block_story const story{r.record};
+    CHECK(backwards{story}.found == "");
+    CHECK(steps_of(story, story_step::action::freed) == 3);
+    CHECK(story.segments().at(0).blocks.empty());
+}
+
 TEST_CASE("block_story: any events are accepted") {
     std::minstd_rand random{3};
     for (int run = 0; run != 300; ++run) {

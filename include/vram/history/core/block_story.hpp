@@ -101,7 +101,8 @@ private:
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
         std::size_t step = first_step;
-        std::size_t last = 0; ///< latest step that added or extended the segment; 0 if none
+        /// Number of steps up to the latest one that added or extended the segment; 0 if none.
+        std::size_t last = 0;
     };
 
     void begin() {
@@ -112,7 +113,7 @@ private:
     }
 
     /// If the event `order[i]` allocates the address of a live block of the same resource, frees
-    /// that block first: moves a later free of this address forward, or adds a step.
+    /// that block first: moves its later free forward, or adds a step.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
@@ -123,7 +124,10 @@ private:
         std::size_t const end = std::min(order.size(), i + 64);
         for (std::size_t j = i + 1; j < end; ++j) {
             history_record::event const& later = from_.events[order[j]];
-            if (later.kind != kind::freed || later.memory != e.memory) { continue; }
+            if (later.kind != kind::freed || later.memory != e.memory ||
+                later.resource != e.resource) {
+                continue;
+            }
             auto const at = [&](std::size_t n) {
                 return order.begin() + static_cast<std::ptrdiff_t>(n);
             };
@@ -164,7 +168,7 @@ private:
                its->second.resource == next->second.resource) {
             // Turns the step that added the second segment into a growth of the first, but only if
             // no later step added or extended the first.
-            if (next->second.step != first_step && its->second.last < next->second.step) {
+            if (next->second.step != first_step && its->second.last <= next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
             its->second.bytes += next->second.bytes;
@@ -280,7 +284,7 @@ private:
                 r.bytes += more;
                 if (more != 0 && seen) {
                     push(action::segment_grown, i, end, more);
-                    r.last = steps_.size() - 1;
+                    r.last = steps_.size();
                 }
                 return;
             }
@@ -292,7 +296,8 @@ private:
         ranges_[memory] = {bytes, resource};
         if (seen) {
             push(action::segment_added, i, memory, bytes);
-            ranges_[memory].step = ranges_[memory].last = steps_.size() - 1;
+            ranges_[memory].step = steps_.size() - 1;
+            ranges_[memory].last = steps_.size();
         }
     }
     void remove_chunk(std::uint64_t memory, std::uint64_t bytes, std::uint32_t resource,
