@@ -47,8 +47,8 @@ public:
     }
 #if __has_include(<semaphore.h>)
     /// Writes the file when the signal arrives, then calls the handler that was set before. Without
-    /// a handler, the process ends if it would end without this call, but not by SIGUSR1, SIGUSR2
-    /// and real-time signals.
+    /// a handler, the process ends or stops if it would without this call, but does not end by
+    /// SIGUSR1, SIGUSR2 and real-time signals.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;

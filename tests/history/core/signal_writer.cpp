@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 using vram::detail::signal_writer;
@@ -91,6 +92,69 @@ TEST_CASE("signal_writer: an earlier handler that is called once, and an ignored
         ::raise(SIGHUP);
         return written == 1 ? 7 : 1;
     });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("signal_writer: a signal that stops a process still stops it, each time") {
+    for (int const signal : {SIGTSTP, SIGTTIN, SIGTTOU}) {
+        CAPTURE(signal);
+        std::fflush(nullptr);
+        pid_t const child = ::fork();
+        if (child == 0) {
+            // The system stops no process of a group without a parent in another one.
+            ::setpgid(0, 0);
+            struct sigaction action = {};
+            action.sa_handler       = SIG_DFL;
+            ::sigaction(signal, &action, nullptr);
+            signal_writer::add(signal, [] { ++written; });
+            for (int i = 0; i != 2; ++i) { ::raise(signal); }
+            ::_exit(written == 2 ? 7 : 1);
+        }
+        int status = 0;
+        for (int i = 0; i != 2; ++i) {
+            ::waitpid(child, &status, WUNTRACED);
+            REQUIRE(WIFSTOPPED(status));
+            CHECK(WSTOPSIG(status) == signal);
+            ::kill(child, SIGCONT);
+        }
+        ::waitpid(child, &status, 0);
+        CHECK(WIFEXITED(status));
+        CHECK(WEXITSTATUS(status) == 7);
+    }
+}
+
+TEST_CASE("signal_writer: a signal during a run of its functions waits for the next run") {
+    std::fflush(nullptr);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        struct sigaction action = {};
+        action.sa_handler       = [](int) {};
+        ::sigaction(SIGHUP, &action, nullptr);
+        std::atomic<int>  begun{0};
+        std::atomic<int>  ended{0};
+        std::atomic<bool> may_end{false};
+        signal_writer::add(SIGHUP, [&] {
+            ++begun;
+            while (!may_end) { ::usleep(1000); }
+            ::usleep(100'000);
+            ++ended;
+        });
+        std::thread first{[] { ::raise(SIGHUP); }};
+        while (begun != 1) { ::usleep(1000); }
+        int         seen = 0;
+        std::thread second{[&] {
+            ::raise(SIGHUP);
+            seen = ended;
+        }};
+        ::usleep(100'000); // so that the second signal arrives before the first run ends
+        may_end = true;
+        second.join();
+        first.join();
+        ::_exit(seen == 2 ? 7 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 7);
 }

@@ -8,8 +8,9 @@
 
 #if __has_include(<semaphore.h>)
 
-#include <cerrno>       // errno
-#include <csignal>      // sigaction, raise
+#include <cerrno>  // errno
+#include <csignal> // sigaction, raise
+#include <cstdint>
 #include <functional>   // function
 #include <mutex>        // mutex, lock_guard
 #include <semaphore.h>  // sem_t
@@ -25,9 +26,9 @@ namespace vram {
 namespace detail {
 
 /// Calls functions on a thread when the process receives a signal, because a signal handler may
-/// call almost nothing. If the signal ends the process, the handler waits for the functions, but
-/// not longer than about ten seconds. Afterwards the handler that was installed before runs, if
-/// there was one.
+/// call almost nothing. If the signal ends or stops the process, the handler waits for the
+/// functions, but not longer than about ten seconds. Afterwards the handler that was installed
+/// before runs, if there was one.
 class signal_writer {
 public:
     static void add(int signal, std::function<void()> work) {
@@ -103,6 +104,10 @@ private:
         default: return signal < 32; // real-time signals are those from 32 on
         }
     }
+    /// Returns true if the default action of the signal stops the process until SIGCONT arrives.
+    [[nodiscard]] static bool stops_the_process(int signal) noexcept {
+        return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+    }
     /// Returns true if the system sends the signal for a failed instruction, such as an access to
     /// an invalid address.
     [[nodiscard]] static bool is_fault(int signal) noexcept {
@@ -120,15 +125,14 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Called by the signal handler. Wakes the thread that calls the functions. If
-    /// `ends_the_process(signal)`, waits until they have returned, but not longer than about 10 s.
+    /// Called by the signal handler. Wakes the thread that calls the functions. If the signal ends
+    /// or stops the process, waits until they have returned, but not longer than about 10 s.
     void write(int signal) noexcept {
-        unsigned const turn = done_[signal].load();
-        wanted_[signal].store(true);
+        std::uint64_t const request = wanted_[signal].fetch_add(1) + 1;
         ::sem_post(&wake_);
-        if (!ends_the_process(signal)) { return; }
+        if (!ends_the_process(signal) && !stops_the_process(signal)) { return; }
         timespec const a_little{0, 1'000'000};
-        for (int i = 0; i < 10'000 && done_[signal].load() == turn; ++i) {
+        for (int i = 0; i < 10'000 && done_[signal].load() < request; ++i) {
             ::nanosleep(&a_little, nullptr);
         }
     }
@@ -152,12 +156,29 @@ private:
             ::sigaction(signal, &earlier, nullptr);
             ::raise(signal);
         }
+        if (!ignored && stops_the_process(signal)) { stop(signal, earlier); }
+    }
+    /// Stops the process by the default action of the signal, `standard`. Returns, with the handler
+    /// installed again, after SIGCONT.
+    static void stop(int signal, struct sigaction const& standard) noexcept {
+        struct sigaction ours = {};
+        ::sigaction(signal, &standard, &ours);
+        ::raise(signal); // is pending, because the handler of a signal blocks it
+        sigset_t only;
+        sigset_t before;
+        sigemptyset(&only);
+        sigaddset(&only, signal);
+        ::pthread_sigmask(SIG_UNBLOCK, &only, &before); // the process stops here
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        // If two threads stop at once, the second one finds the default action in `ours`.
+        if (has_handler(ours)) { ::sigaction(signal, &ours, nullptr); }
     }
     void run() {
         for (;;) {
             while (::sem_wait(&wake_) != 0) {}
             for (int signal = 1; signal != most; ++signal) {
-                if (!wanted_[signal].exchange(false)) { continue; }
+                std::uint64_t const request = wanted_[signal].load();
+                if (request == done_[signal].load()) { continue; }
                 std::vector<std::function<void()>> works;
                 {
                     std::lock_guard const held{mutex_};
@@ -166,7 +187,7 @@ private:
                     }
                 }
                 for (auto const& work : works) { work(); }
-                done_[signal].fetch_add(1);
+                done_[signal].store(request);
             }
         }
     }
@@ -178,10 +199,11 @@ private:
     bool                                               installed_[most] = {};
     struct sigaction                                   before_[most]    = {};
     pid_t                                              process_         = ::getpid();
-    std::atomic<bool>                                  wanted_[most]    = {};
-    std::atomic<unsigned>                              done_[most]      = {};
-    sem_t                                              wake_;
-    posix_thread                                       thread_;
+    /// For each signal, the number of requests, and the last one for which the functions returned.
+    std::atomic<std::uint64_t> wanted_[most] = {};
+    std::atomic<std::uint64_t> done_[most]   = {};
+    sem_t                      wake_;
+    posix_thread               thread_;
 };
 
 } // namespace detail
