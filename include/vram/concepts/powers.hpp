@@ -51,8 +51,9 @@ concept measured_resource = requires(R const& r) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// A resource with `retire(stream)`, which must be called before a raw `cudaStream_t` is destroyed.
-/// Afterwards the resource does not use the handle.
+/// A resource with `retire(stream)`. The program calls it before it destroys a raw `cudaStream_t`
+/// that the resource used; the resource then drops the handle.
+/// A pool with `event_policy::eager` does not need the call.
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 

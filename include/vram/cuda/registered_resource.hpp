@@ -24,7 +24,8 @@ struct registered_options {
     detail::touched_pages_options pages = {};
     /// If true, every device can use the memory as pinned memory, not only the resource's device.
     bool portable = true;
-    /// If true, kernels may access the memory by its host address.
+    /// If true, registers with cudaHostRegisterMapped: kernels may access the memory by its host
+    /// address if the device supports that (cudaDevAttrCanUseHostPointerForRegisteredMem).
     bool mapped = true;
     /// If true, pages are placed on the device's NUMA node, unless `pages.numa_node` is set or the
     /// device's node is not known.

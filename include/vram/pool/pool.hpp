@@ -102,8 +102,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than lack
-    /// of memory are reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors of the pool other
+    /// than lack of memory are reported; those of the upstream may be hidden by its `try_allocate`.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept

@@ -177,7 +177,7 @@ private:
 
 } // namespace detail
 
-/// The contents of a report.
+/// Selects what `report` prints: the table of layers alone, or also sections on the whole stack.
 enum class report_kind : unsigned char {
     layers, ///< a table of the layers
     full    ///< figures of the whole stack, such as fragmentation, then the table of the layers

@@ -27,7 +27,9 @@ enum class sim_status {
     /// one, or does not wait for captured work of another stream.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
-    capture_implicit,  ///< work on the legacy default stream while a blocking stream is captured
+    /// Work on the legacy default stream, or a wait for or a query of it, while a blocking stream
+    /// is captured.
+    capture_implicit,
     /// A query of an event that was last recorded in a capture, or a wait for such an event outside
     /// the capture.
     captured_event,

@@ -69,8 +69,8 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// A call of an ordinary thread (no `sim_thread`) happens after all earlier calls of ordinary
-    /// threads. Order from or to a `sim_thread` must be made as with `checked`.
+    /// Ordinary threads (no `sim_thread`) count as synchronised with each other. A `sim_thread`
+    /// does not: its order must be made by the means listed at `checked`.
     by_kind,
     /// Each call happens after all earlier calls of other threads, so a lack of synchronisation
     /// between host threads is not found.

@@ -67,8 +67,8 @@ public:
         } catch (...) { forget_others(stream, id); } // no host memory: the next call queries again
     }
 
-    /// Returns the stored id and device of `stream`, or nothing. A destroyed stream stays stored
-    /// while a `cuda_stream_hold` refers to it.
+    /// Returns the stored id and device of `stream`. Returns nothing if the stream is unknown, or
+    /// was destroyed and the table knows no `cuda_stream_hold` of it.
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return cuda_default_streams::recall(stream); }
         auto&                  book = all();

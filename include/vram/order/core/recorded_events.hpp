@@ -44,8 +44,8 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of the device `d`, which the caller records and then adds with `push`.
-    /// Returns null if `most` events exist and host threads wait for all but the newest.
+    /// Returns an event of device `d`, for the caller to record and then `push`. Returns null if
+    /// `most` events exist and host threads wait for all but the newest.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }

@@ -355,7 +355,8 @@ private:
     std::uint64_t epoch_ = 1;
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
-    /// Number of the epoch (part of the stream's work) of the last free.
+    /// Epoch (part of the stream's work) that an event or a host wait must cover: that of the last
+    /// free outside captures, or a later one. 0: none.
     std::uint64_t freed_until_    = 0;
     std::uint64_t events_         = 0;
     std::uint64_t waits_          = 0;

@@ -59,8 +59,8 @@ struct block_candidates {
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Called by `stream_arbiter` before its first wait. Queries nothing, and returns false, so
-    /// that the arbiter does not repeat its search.
+    /// Required by `stream_arbiter`, which searches once more if it returns true. Nothing is
+    /// queried here, so the result is always false.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);

@@ -65,8 +65,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Returns the chunk without a live block that the asking stream may use soonest, by `price`.
-    /// `heap` is null if it may use none.
+    /// Of the chunks that are one free block, returns the one with the lowest `price`; of equal
+    /// ones, the largest. `heap` is null if no chunk is available.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

@@ -111,8 +111,8 @@ public:
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline (record) of that stream now serves another stream, so no event can show
-            // the end of `u`: the host waits for the devices, unless the stream is being captured.
+            // The timeline of that stream now serves another, so no event can show the end of `u`:
+            // the host waits for the devices, unless that stream is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);

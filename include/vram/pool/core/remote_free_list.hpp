@@ -119,7 +119,8 @@ private:
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
     /// References that keep the handles of the streams of queued frees valid.
     heap_array<hold> holds_;
-    /// The stream of the last element of `holds_`; further frees on that stream add none.
+    /// The stream of the newest hold in `holds_`. A further free on this stream adds no second
+    /// hold. Unused if `holds_` is empty.
     stream      newest_{};
     std::size_t first_ = 0;
     std::size_t count_ = 0;

@@ -23,8 +23,8 @@ struct sim_stream_state;
 /// One object stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
 /// is set.
 struct sim_host {
-    /// `blocked`: the thread waits in simulated time. `away`: the thread blocks in real time,
-    /// unseen by the simulation.
+    /// `blocked`: the thread waits in simulated time. `away`: the thread made no call for so long
+    /// that it is assumed to block in real time, until its next call.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Submits the operation `op` to the scheduler in its destructor; without effect if `op` could not
-/// be prepared (`whole` is false).
+/// The destructor always submits `op` to the scheduler. If `whole` is still false, the preparation
+/// failed: `op` first loses its task, and then only completes.
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }

@@ -38,7 +38,8 @@ namespace detail {
 /// The state of a loader, which exists until the loader is destroyed and its last batch released:
 /// the source, the producers (threads that fill batches), and the blocks.
 ///
-/// Failure   An exception of the source or of a copy is thrown when the loop asks for that batch.
+/// Failure   An exception of the source or of a copy is thrown when the loop asks for that batch;
+///           one of a source that is asked for batch sizes, by the constructor or `restart`.
 /// Threads   Any thread may release a batch; the loop's thread calls all other functions.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
 class loader_core final : public slot_ring<Platform> {
