@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/interop/core/nvtx_regions.hpp> // first: the header stands alone
 
+#include "../../doubles/bombing.hpp"
 #include "../../doubles/nvtx/tool.hpp"
 
 #include <doctest/doctest.h>
@@ -87,6 +88,36 @@ TEST_CASE("nvtx_regions: a heap without records is one region") {
     CHECK(regions() == 1);
     table.drop_all(false);
     CHECK(heaps() == 0);
+}
+
+TEST_CASE("nvtx_regions: without host memory, a captured graph may use all of its heap") {
+    nvtx_regions table;
+    table.cover(at, at + 4096);
+    table.allocate(at, at + 256, "pool", true);
+    table.free(at, "pool", true, false);
+    table.keep_heaps(at, at + 4096);
+    {
+        doubles::bombing armed{1}; // no record for the rest of the region
+        table.forget_kept(at, at + 128);
+        CHECK(armed.defuse());
+    }
+    CHECK(regions() == 1);
+    CHECK(nvtx_tool::get().heaps.begin()->second.regions.begin()->second == 4096);
+    table.drop_all(true);
+    CHECK(heaps() == 0);
+    CHECK(nvtx_tool::get().wrong.empty());
+}
+
+TEST_CASE("nvtx_regions: a heap without records may have memory of a captured graph") {
+    nvtx_regions table;
+    table.cover(at, at + 4096);
+    table.allocate(at, at + 256, "pool", true);
+    table.free(at, "pool", true, false);
+    table.forfeit(at + 512, at + 768);
+    CHECK(table.keeps(at, at + 4096));
+    CHECK(!table.keeps(at + 4096, at + 8192));
+    table.drop_heaps(at, at + 4096);
+    CHECK(!table.keeps(at, at + 4096));
 }
 
 } // namespace nvtx_regions_tests

@@ -157,10 +157,12 @@ public:
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if a region of freed memory in [from, to) is kept for captured graphs.
+    /// Returns true if a region of freed memory in [from, to) is kept for captured graphs, or may
+    /// be: a heap that `forfeit` made one region has no records of them.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
+        for_overlapping(heaps_, from, to, [&](auto h) { any |= h->second.whole; });
         return any;
     }
     /// Removes the regions kept for captured graphs in [from, to), here and at the tool. Parts of
@@ -171,7 +173,7 @@ public:
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
     /// Called without host memory for a record: makes each heap that overlaps [from, to) one
-    /// region, so that the tool permits all accesses to it. `ended` heaps lose their regions.
+    /// region, so that the tool permits all accesses to it.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -187,7 +189,6 @@ public:
         } while (begin != from || end != to);
         end_blocks(from, to);
         for_overlapping(heaps_, from, to, [&](auto h) {
-            if (h->second.ended) { return; }
             // The heap stays registered: if it were removed, compute-sanitizer 13.0 would report
             // each access to the chunk.
             add_regions(h->first, h->second.end);
