@@ -44,7 +44,8 @@ TEST_CASE("sim_options: the defaults are one device and all checks that a correc
     CHECK_FALSE(o.host_page_tables);
     CHECK(o.threads == sim_order::by_time);
     CHECK(o.kernel_latency + o.start_latency + o.costs.wake == sim_time{0});
-    CHECK(o.costs.thread_wake + o.costs.driver_handoff == sim_time{0});
+    CHECK(o.costs.thread_wake + o.costs.driver_handoff + o.costs.driver_switch == sim_time{0});
+    CHECK(o.cached_bandwidth == 0); // the caches of the host delay no copy
     CHECK(o.costs.allocate.empty());
     CHECK(o.devices_per_root == 1);
     CHECK_FALSE(o.kernels_share);
@@ -182,6 +183,91 @@ TEST_CASE("sim_costs: calls of several threads on a device take turns, as measur
     CHECK(ns_of_each_pair(o, 4) == doctest::Approx(12780).epsilon(0.01));
     CHECK(sim_options::h200().costs.driver_handoff == o.costs.driver_handoff);
     CHECK(sim_options::h100().costs.driver_handoff == o.costs.driver_handoff);
+}
+
+namespace {
+/// Returns the mean simulated time of a copy and its record by one of `count` threads, each of which
+/// does other work for 50 us between them.
+double ns_of_rare_pair(sim_options o, int count) {
+    int constexpr rounds = 50;
+    sim_node node{o};
+    sim_time spent{};
+    {
+        sim_pinned_resource     pinned;
+        sim_resource            memory;
+        std::vector<sim_thread> threads;
+        std::byte* const        host  = static_cast<std::byte*>(pinned.allocate_sync(64 * 512));
+        std::byte* const        there = static_cast<std::byte*>(memory.allocate_sync(64 * 512));
+        for (int i = 0; i < count; ++i) {
+            threads.emplace_back(sim_device{}, [&, i] {
+                sim_stream s;
+                sim_event  e;
+                sim_work(10us * i);
+                for (int k = 0; k < rounds; ++k) {
+                    sim_work(50us);
+                    sim_time const since = node.now();
+                    sim_copy(s, there + 512 * i, host + 512 * i, 512);
+                    e.record(s);
+                    spent += node.now() - since;
+                }
+                s.synchronize();
+            });
+        }
+        for (sim_thread& each : threads) { each.join(); }
+        memory.deallocate_sync(there, 64 * 512);
+        pinned.deallocate_sync(host, 64 * 512);
+    }
+    CHECK(node.reports().empty());
+    return static_cast<double>(spent.count()) / (rounds * count);
+}
+} // namespace
+
+TEST_CASE("sim_costs: a call after one of another thread costs more, as measured on an H200" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_options o         = copy_and_record();
+    o.costs.driver_switch = sim_time{5800};
+    CHECK(ns_of_rare_pair(o, 1) == doctest::Approx(1680).epsilon(0.01));
+    CHECK(ns_of_rare_pair(o, 2) == doctest::Approx(7480).epsilon(0.02));
+    CHECK(ns_of_each_pair(o, 1) == doctest::Approx(1680).epsilon(0.01));
+    CHECK(ns_of_each_pair(o, 4) == doctest::Approx(12780).epsilon(0.02));
+    CHECK(sim_options::h200().costs.driver_switch == o.costs.driver_switch);
+}
+
+TEST_CASE("sim_options: copies of pinned memory in a cache of the host take longer") {
+    sim_options o;
+    o.backed           = false;
+    o.host_bandwidth   = 1'000'000'000;
+    o.copy_latency     = sim_time{0};
+    o.core_cache       = 16_KiB;
+    o.cached_bandwidth = 500'000'000;
+    sim_node            node{o};
+    sim_pinned_resource pinned;
+    sim_resource        memory;
+    sim_stream          s;
+    std::byte           plain[8_KiB];
+    auto* const         host  = static_cast<std::byte*>(pinned.allocate_sync(8_KiB));
+    void* const         there = memory.allocate_sync(8_KiB);
+    auto const          time  = [&](void* to, void const* from, std::size_t n) {
+        sim_time const since = node.now();
+        sim_copy(s, to, from, n);
+        s.synchronize();
+        return (node.now() - since).count();
+    };
+    CHECK(time(there, host, 1000) == 1000);
+    sim_platform::host_copies(host, plain, 500);
+    CHECK(time(there, host, 1000) == 1500); // half of it is in the cache
+    CHECK(time(there, host, 1000) == 1000); // the device has copied it
+    sim_platform::host_copies(plain, host, 1000);
+    CHECK(time(host, there, 1000) == 2000);
+    sim_platform::host_copies(plain, host, 8_KiB);
+    CHECK(time(host, there, 8_KiB) == 16384);
+    sim_platform::host_copies(host, plain, 8_KiB); // with its source, as large as the cache
+    CHECK(time(there, host, 8_KiB) == 8192);
+    sim_platform::host_copies(host, nullptr, 1000); // a file
+    CHECK(time(there, host, 1000) == 2000);
+    memory.deallocate_sync(there, 8_KiB);
+    pinned.deallocate_sync(host, 8_KiB);
 }
 
 TEST_CASE("sim_costs: calls on different devices do not wait for each other" *

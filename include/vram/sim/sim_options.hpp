@@ -188,6 +188,8 @@ struct sim_costs {
     /// Added to a call that waited for a call of another thread: calls that queue work, allocate or
     /// free on a device run one at a time.
     sim_time driver_handoff{};
+    /// Added to such a call that did not wait, if another thread made the last one on the device.
+    sim_time driver_switch{};
     /// Time of a copy from pageable memory to a device; `copy_latency` is added. If not empty,
     /// replaces `pageable_bandwidth`.
     sim_cost pageable_to_device = {};
@@ -228,6 +230,12 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
+    /// Bytes in the cache of a core of the host. Of each thread, the pinned memory of the last
+    /// copies that are declared with `sim_host_copies` is in it.
+    std::size_t core_cache = 0;
+    /// Speed of copies between a device and pinned memory that is in the cache of a core, in bytes
+    /// per second. 0 means `host_bandwidth`.
+    std::size_t cached_bandwidth = 0;
     /// If true, devices can access pageable memory through the host's page tables, and an
     /// asynchronous copy may use it until a wait. If false, a copy outside a capture has read a
     /// pageable source when the call returns.
@@ -312,6 +320,8 @@ inline sim_options sim_options::h200() {
     o.host_copy_bandwidth   = 9'000'000'000;
     o.pinned_read_bandwidth = 13'200'000'000;
     o.file_read_bandwidth   = 7'300'000'000;
+    o.core_cache            = 2_MiB;
+    o.cached_bandwidth      = 30'000'000'000;
     o.copy_latency          = us(2.65);
     o.kernel_latency        = us(1.48);
     o.write_value_latency   = us(1.79);
@@ -359,6 +369,7 @@ inline sim_options sim_options::h200() {
     c.wake               = us(1.8);
     c.thread_wake        = us(5.3);
     c.driver_handoff     = us(0.75);
+    c.driver_switch      = us(5.8);
     c.pageable_to_device = {{4_KiB, us(2)},     {64_KiB, us(10)},    {256_KiB, us(21)},
                             {1_MiB, us(73)},    {4_MiB, us(255)},    {16_MiB, us(999)},
                             {64_MiB, us(4256)}, {1_GiB, us(118'475)}};

@@ -7,13 +7,16 @@ using namespace vram;
 using namespace vram::detail;
 
 namespace {
-/// A lock with a hand-over of 5 ns.
+/// A lock with a hand-over of 5 ns, and 3 ns more for a call after one of another thread.
 struct driver_of_calls {
-    /// Returns the end of a call that begins at `now` and costs `cost`.
-    int call(int now, int cost) {
-        return static_cast<int>(lock.hold(sim_time{now}, sim_time{cost}, sim_time{5}).count());
+    /// Returns the end of a call of a thread that begins at `now` and costs `cost`.
+    int call(int now, int cost, int thread = 0) {
+        sim_time const end =
+            lock.hold(&threads[thread], sim_time{now}, sim_time{cost}, sim_time{5}, sim_time{3});
+        return static_cast<int>(end.count());
     }
     sim_driver_lock lock;
+    char            threads[3] = {};
 };
 } // namespace
 
@@ -53,4 +56,24 @@ TEST_CASE("sim_driver_lock: a call that begins before all calls so far does not 
     driver_of_calls d;
     CHECK(d.call(100, 10) == 110);
     CHECK(d.call(3, 10) == 13);
+}
+
+TEST_CASE("sim_driver_lock: a call after one of another thread costs more, also without a wait") {
+    driver_of_calls d;
+    CHECK(d.call(0, 10, 0) == 10); // the first call of all
+    CHECK(d.call(20, 10, 1) == 33);
+    CHECK(d.call(33, 10, 1) == 43);
+    CHECK(d.call(43, 10, 0) == 56); // at the end of the other call: no wait
+    CHECK(d.call(60, 0, 1) == 60);  // takes no lock
+    CHECK(d.call(60, 10, 0) == 70);
+    CHECK(d.call(5, 10, 2) == 18); // earlier than all calls so far
+}
+
+TEST_CASE("sim_driver_lock: a call that waited for another thread costs the hand-over alone") {
+    driver_of_calls d;
+    CHECK(d.call(0, 10, 0) == 10);
+    CHECK(d.call(5, 10, 1) == 25);
+    CHECK(d.call(30, 10, 1) == 40);
+    CHECK(d.call(50, 10, 0) == 63);
+    CHECK(d.call(62, 10, 2) == 78); // the lock was held until 63
 }

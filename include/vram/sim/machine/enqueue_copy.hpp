@@ -34,6 +34,20 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 /// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
+/// Returns the time by which the copy `c` takes longer because its pinned memory is in caches of
+/// the host; 0 for a copy of several rows, and during a capture.
+inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& route,
+                                pitched_copy const& c) {
+    bool const        up   = route.engine == sim_engine::to_device;
+    bool const        link = up || route.engine == sim_engine::to_host;
+    std::size_t const slow = s.machine->options.cached_bandwidth;
+    if (slow == 0 || !link || route.pageable() || s.capture || c.height * c.depth != 1) {
+        return {};
+    }
+    std::size_t const held = s.machine->caches.take(sim_address(up ? c.from : c.to), c.width);
+    return sim_transfer_time(held, slow) - sim_transfer_time(held, route.bandwidth);
+}
+
 /// Queues the copy `c` on stream `s`, or adds a node to its captured graph. As in CUDA, the host
 /// waits for queued copies to pageable or within host memory, and for large ones from pageable
 /// memory. `of_batch`: one of a batched call.
@@ -52,16 +66,18 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_cost const& known =
         route.engine == sim_engine::to_host ? costs.pageable_to_host : costs.pageable_to_device;
     bool const     listed = route.pageable() && route.engine != sim_engine::host && !known.empty();
-    sim_time const transfer = listed ? known.of(bytes) : sim_transfer_time(bytes, route.bandwidth);
-    sim_task       task{.name     = route.name(),
-                        .engine   = route.engine,
-                        .device   = route.device,
-                        .duration = route.latency + transfer,
-                        .transfer = transfer,
-                        .link     = route.shared,
-                        .copy     = true,
-                        .bytes    = bytes,
-                        .where    = call.where};
+    sim_time const transfer =
+        listed ? known.of(bytes)
+               : sim_transfer_time(bytes, route.bandwidth) + delay_by_caches(s, route, c);
+    sim_task task{.name     = route.name(),
+                  .engine   = route.engine,
+                  .device   = route.device,
+                  .duration = route.latency + transfer,
+                  .transfer = transfer,
+                  .link     = route.shared,
+                  .copy     = true,
+                  .bytes    = bytes,
+                  .where    = call.where};
     // Declares each row as one range. If neither source nor destination has gaps between the rows,
     // declares each slice as one range.
     for (std::size_t z = 0; z < c.depth; ++z) {

@@ -51,9 +51,9 @@ public:
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread, which
     /// first waits for the lock of the device's driver.
     void pay(sim_cost const& cost, std::size_t bytes = 0) {
-        sim_driver_lock& driver  = machine.at(device_).driver;
-        sim_time const   handoff = machine.options.costs.driver_handoff;
-        host->clock              = driver.hold(host->clock, cost.of(bytes), handoff);
+        sim_costs const& c = machine.options.costs;
+        host->clock        = machine.at(device_).driver.hold(host, host->clock, cost.of(bytes),
+                                                             c.driver_handoff, c.driver_switch);
     }
 
     /// Called for calls that CUDA forbids during a capture. Invalidates the captures for which this

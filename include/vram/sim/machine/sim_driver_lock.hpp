@@ -10,28 +10,35 @@ namespace vram {
 namespace detail {
 
 /// The lock that each call of a device's driver holds for its cost. A call of another thread that
-/// begins meanwhile gets the lock at the end, plus the time of the hand-over.
+/// begins meanwhile gets the lock at the end, plus the time of the hand-over. One that begins later
+/// costs more, because the driver's data is in the cache of the other thread's core.
 ///
 /// Threads   The caller holds the machine's lock.
 class sim_driver_lock {
 public:
-    /// Returns the end of a call that begins at `now`, waits while the lock is held, and then holds
-    /// it for `cost`. If it waited, `handoff` is added.
-    [[nodiscard]] sim_time hold(sim_time now, sim_time cost, sim_time handoff) noexcept {
+    /// Returns the end of a call of `thread` that begins at `now`, waits while the lock is held,
+    /// and then holds it for `cost`. If it waited, `handoff` is added. If it did not, and the last
+    /// call was one of another thread, `other` is added.
+    [[nodiscard]] sim_time hold(void const* thread, sim_time now, sim_time cost, sim_time handoff,
+                                sim_time other) noexcept {
         if (cost == sim_time{}) { return now; }
         // Threads that do not run in the order of their times may call at an earlier time.
-        if (now < from_ || now > until_) {
-            from_ = now;
-        } else if (now < until_) { // not a call of the thread that held it last
+        bool const paused = now < from_ || now > until_;
+        if (!paused && now < until_) {
             now = until_ + handoff;
+        } else if (last_ != nullptr && last_ != thread) {
+            cost += other;
         }
+        if (paused) { from_ = now; }
+        last_         = thread;
         return until_ = now + cost;
     }
 
 private:
     /// The lock was held or handed over from `from_` to `until_`, without a pause.
-    sim_time from_{};
-    sim_time until_{};
+    sim_time    from_{};
+    sim_time    until_{};
+    void const* last_ = nullptr; ///< the thread that called last
 };
 
 } // namespace detail

@@ -4,16 +4,19 @@
 /// \file
 /// `sim_host_copies` declares a copy by the host, which takes simulated time.
 
-#include <vram/sim/sim_touch.hpp> // sim_touch, sim_work
+#include <vram/sim/machine/sim_route.hpp> // sim_address
+#include <vram/sim/sim_touch.hpp>         // sim_touch, sim_work
 
 #include <cstddef>
+#include <mutex>           // lock_guard
 #include <source_location> // source_location
+#include <thread>          // this_thread
 
 namespace vram {
 namespace detail {
 
 /// Declares that the calling thread copies `bytes` bytes, and adds the time of the copy to its
-/// simulated time. Null means a file.
+/// simulated time. Null means a file. Afterwards, pinned memory among it is in the core's cache.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
@@ -26,6 +29,13 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                                                    : 0;
     std::size_t const  bandwidth = special != 0 ? special : o.host_copy_bandwidth;
     if (bandwidth != 0) { sim_work(sim_transfer_time(bytes, bandwidth), where); }
+    if (o.cached_bandwidth == 0) { return; }
+    sim_machine& m = node.machine();
+    if (!pinned && (to == nullptr || !m.is_pinned(to))) { return; }
+    // Staging writes pageable memory past the cache.
+    std::lock_guard const held{m.mutex};
+    m.caches.copied(std::this_thread::get_id(), sim_address(pinned ? from : to), bytes,
+                    pinned ? std::size_t{1} : std::size_t{2}, o.core_cache);
 }
 
 } // namespace detail

@@ -5,6 +5,7 @@
 /// `sim_machine` is the internal state of a simulated node, protected by one lock.
 
 #include <vram/sim/machine/sim_checker.hpp>
+#include <vram/sim/machine/sim_core_caches.hpp>
 #include <vram/sim/machine/sim_host.hpp> // sim_host, self
 #include <vram/sim/machine/sim_memory.hpp>
 #include <vram/sim/machine/sim_resource_call.hpp> // in_resource_call
@@ -343,6 +344,7 @@ public:
     std::uint64_t const           id = next_id.fetch_add(1);
     sim_options const             options;
     mutable std::mutex            mutex;
+    sim_core_caches               caches;
     sim_schedule                  schedule;
     sim_memory                    memory;
     sim_checker                   checker;

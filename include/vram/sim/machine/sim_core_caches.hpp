@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_core_caches` records which pinned memory is in the caches of the host's cores.
+
+#include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
+
+#include <cstddef> // ptrdiff_t
+#include <cstdint>
+#include <thread> // thread
+#include <vector> // vector
+
+namespace vram {
+namespace detail {
+
+/// The pinned memory in the caches of the host's cores, one cache for each thread: the memory of
+/// the last host copies of that thread that together fill less than the cache, without what a
+/// device has copied since.
+///
+/// Threads   The caller holds the machine's lock.
+/// Cost      Each call is linear in the number of ranges, at most 64 for each thread.
+class sim_core_caches {
+public:
+    /// Called after `thread` copied to or from the `bytes` bytes of pinned memory at `begin`. The
+    /// copy brought `times * bytes` bytes into its cache of `capacity` bytes.
+    void copied(std::thread::id thread, std::uintptr_t begin, std::size_t bytes, std::size_t times,
+                std::size_t capacity) {
+        (void)take(begin, bytes);
+        ranges_.push_back({thread, begin, begin + bytes, times});
+        std::size_t filled = 0, count = 0;
+        for (std::size_t i = ranges_.size(); i-- != 0;) {
+            if (ranges_[i].thread != thread) { continue; }
+            filled += (ranges_[i].end - ranges_[i].begin) * ranges_[i].times;
+            if (filled >= capacity || ++count > most_) { erase(i); }
+        }
+    }
+    /// Called for a copy by a device. Returns how many of the `bytes` bytes at `begin` are in a
+    /// cache. Afterwards, none is.
+    std::size_t take(std::uintptr_t begin, std::size_t bytes) {
+        std::uintptr_t const end  = begin + bytes;
+        std::size_t          held = 0;
+        for (std::size_t i = ranges_.size(); i-- != 0;) {
+            range const whole = ranges_[i];
+            if (whole.end <= begin || end <= whole.begin) { continue; }
+            held += smaller_of(whole.end, end) - larger_of(whole.begin, begin);
+            erase(i); // the parts before and after stay
+            if (whole.end > end) { insert(i, {whole.thread, end, whole.end, whole.times}); }
+            if (whole.begin < begin) { insert(i, {whole.thread, whole.begin, begin, whole.times}); }
+        }
+        return held;
+    }
+
+private:
+    struct range {
+        std::thread::id thread{};
+        std::uintptr_t  begin = 0;
+        std::uintptr_t  end   = 0;
+        std::size_t     times = 1; ///< bytes that a byte of the range brought into the cache
+    };
+    void erase(std::size_t i) { ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(i)); }
+    void insert(std::size_t i, range const& r) {
+        ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(i), r);
+    }
+
+    static constexpr std::size_t most_ = 64;
+    std::vector<range>           ranges_; ///< oldest first
+};
+
+} // namespace detail
+} // namespace vram
