@@ -48,8 +48,8 @@ public:
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// If the stream with the index `slot` may still use the block, from its epoch `from` or later,
-    /// marks this use as one by the stream's captured graph.
+    /// Marks pending uses by the stream with the index `slot`, from its epoch `from` on, as uses by
+    /// a captured graph: they last until `forget_captures`.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -81,9 +81,8 @@ public:
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Adds the pending uses of the neighbour `gone` to those of `b`, without some for which
-    /// `is_complete(use)` is true. Returns false without room for them; then each block keeps its
-    /// own.
+    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if there is no
+    /// room: then each block keeps its own. May drop uses for which `is_complete(use)` is true.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -93,12 +92,11 @@ public:
     }
 
 private:
-    /// Slow path of `merge_uses`, for blocks with different or several uses. Returns false if one
-    /// list cannot hold the uses.
+    /// Slow path of `merge_uses`, for blocks with different or several uses.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        // `b` is the empty block at the end of a chunk, which has no uses: it takes those of
+        // A block of 0 bytes ends a chunk that can grow. It has no uses, so `b` takes over those of
         // `gone`.
         if (b->bytes == 0) {
             if (gone->slot == block::several) {
@@ -123,8 +121,8 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Merges the uses of two neighbours into those of `b`. Returns false if there are too many for
-    /// one list, or if a list is needed and no `use_node` is left.
+    /// Adds the uses of the neighbour `gone` to those of `b`. Returns false if one list cannot hold
+    /// them, or if no `use_node` (list of uses) is left.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -161,7 +159,8 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses of `b` to the list `to`. Returns false if the list has no room.
+    /// Adds the pending uses of `b` to the list `to`, perhaps without ended ones
+    /// (`is_complete(use)`). Returns false if the list has no room.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

@@ -20,7 +20,7 @@ namespace detail {
 ///
 /// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      At most linear in the number of streams.
+/// Cost      At most quadratic in the number of streams; `take` and `try_take` linear.
 template <class Stream>
 class bump_chunk {
 public:
@@ -52,15 +52,15 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// Reserves host memory so that the next `take` or `add_use`, the next `wait_for` and all later
-    /// calls of `unwind` cannot fail.
+    /// Reserves host memory for one more `take` or `add_use`, one `wait_for`, and all later calls
+    /// of `unwind`, so that these cannot fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
         uses_.reserve(2 * most); // two uses for each stream: its own and its graph's
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
-    /// Reserves host memory so that the next `wait_for` and all later calls of `unwind` cannot
-    /// fail. `reserve` includes this.
+    /// Reserves host memory for one more `wait_for` and all later calls of `unwind`, so that these
+    /// cannot fail. `reserve` includes this.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
     /// Allocates the block at `start` for the stream `by` (null: any; nothing is recorded), or its
     /// graph if `captured`. The caller has made the stream wait for earlier uses.
@@ -74,8 +74,8 @@ public:
         }
         raise_top(until);
     }
-    /// Allocates the block at `start`. Returns false if another stream or a graph allocated last,
-    /// or may still access the memory.
+    /// Allocates the block at `start` and returns true if the last recorded use is a `running` one
+    /// by the stream `id`, and no other stream or graph may use the memory.
     bool try_take(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                   std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -90,15 +90,15 @@ public:
         return true;
     }
 
-    /// Returns the use by the stream `id` with exactly this epoch, or null.
     [[nodiscard]] use* find_use(std::uint64_t id, std::uint64_t epoch) noexcept {
         for (use& u : uses_) {
             if (u.by.id == id && u.part.epoch == epoch) { return &u; }
         }
         return nullptr;
     }
-    /// Records that the stream `by` may access [begin, end) until `epoch` is complete. If the
-    /// stream has a use with this epoch, its range is extended. Requires `reserve`.
+    /// Records that the stream `by` may access [begin, end) until its work `epoch` is complete
+    /// (`running`: end unknown). Extends the use by this stream with the same epoch, if any.
+    /// Requires `reserve`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -117,8 +117,8 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Frees the memory above `to`. `pending(use)`, called for each use that reaches above `to`,
-    /// returns the stream and epoch of the pending use that remains; epoch 0: none.
+    /// Frees the memory above `to`. Calls `pending(use)` for each use of memory above `to`: it
+    /// returns the stream and epoch until which that memory must not be reused. Epoch 0: none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -156,15 +156,15 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Turns pending uses by the stream with the index `slot`, from its epoch `from` on, into uses
-    /// by its graph, which keep memory until `end_captures`.
+    /// Marks pending uses by the stream with the index `slot`, from its epoch `from` on, as uses by
+    /// a captured graph: they last until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Ends the uses by captured graphs. For blocks below the top, the graph's stream is then the
-    /// user if it still exists: `lives(id)` returns true.
+    /// Called when captured graphs no longer run: ends their uses of memory. Blocks below the top
+    /// then count as used by the captured stream itself, if `lives(id)` is true.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });

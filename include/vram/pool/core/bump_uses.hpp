@@ -40,8 +40,8 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true if `unwind` records events behind the pending uses of the freed memory at once
-    /// (`event_policy::eager`).
+    /// Returns true if an event is recorded behind each pending use of freed memory already when
+    /// the memory is unwound (`event_policy::eager`).
     [[nodiscard]] bool eager() const noexcept { return eager_; }
     /// Returns true if captures are tracked and the stream `s` is being captured.
     [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
@@ -51,8 +51,8 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells when the stream of `mine` (null: the host; `captured`: it is being captured) may use
-    /// free memory below `until`. `costly` gets the pending use that prevents use at once.
+    /// Tells if the stream of `mine` (null: the host) may use free memory below `until` now, after
+    /// a wait, or not at all. Unless now, `costly` gets the pending use that prevents it.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -64,8 +64,8 @@ public:
         }
         return worst;
     }
-    /// Makes freed memory that the captured stream may still use unavailable: until the next
-    /// request if events are eager or captures are tracked, otherwise until `forget_captures`.
+    /// Makes what the captured stream freed since its last event unavailable to other streams:
+    /// until the next search or, without `eager_` and `graphs_`, until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -104,22 +104,22 @@ public:
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Returns the stream (slot) and the epoch of the pending use that remains when the blocks with
-    /// the use `u` are freed. Epoch 0: none remains.
+    /// Called before the blocks with the use `u` are freed: returns the stream (slot) and the epoch
+    /// of the pending use that then remains. Epoch 0: none.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The timeline of that stream now serves another, so no event can show the end of `u`:
-            // the host waits for the devices, unless that stream is being captured.
+            // The stream no longer has a timeline, so no event can show when its work ends. The
+            // host waits for the devices, unless the stream is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // No end of the use is known. It is recorded as a use by a graph, which keeps the memory
-        // until `forget_captures`.
+        // It is unknown when the use ends. A use by a graph is returned in its place, so that the
+        // memory is kept until `forget_captures`.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
@@ -145,15 +145,15 @@ public:
             });
         }
     }
-    /// Sets an end for the uses by streams that the platform has announced as destroyed: the work
-    /// that these streams already had.
+    /// For streams that the platform has announced as destroyed: their uses of memory now end with
+    /// the work that they had. No later work can follow.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
     }
 
-    /// Returns the number of free bytes that streams may still use. Counts in each chunk all bytes
-    /// from the first to the last of these.
+    /// Returns the number of free bytes that streams may still use. In each chunk, gaps between
+    /// such bytes are included.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : stack_.chunks()) {
@@ -170,8 +170,9 @@ public:
     }
 
 private:
-    /// Called in a `catch` block: reports the error and waits for the stream `on`. Reports a leak
-    /// and returns false if that fails.
+    /// Called in a `catch` block because the use by the stream `on` could not be recorded: reports
+    /// the error, then waits for the stream. Returns false, after the report of a leak, if that
+    /// fails.
     [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
         report_caught({.kind     = error_kind::platform_error,
                        .pointer  = p,
@@ -187,8 +188,8 @@ private:
         return false;
     }
 
-    /// Returns a pending use of freed memory that ends with the present work of the stream or, if a
-    /// graph captures that work, with `forget_captures`. The caller sets the addresses.
+    /// Returns the pending use of memory that is freed now: it ends with the stream's present work.
+    /// If that is captured in a graph, it ends with `forget_captures`.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

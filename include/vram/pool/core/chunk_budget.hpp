@@ -22,8 +22,9 @@ namespace detail {
 /// from the upstream with the lock released. Memory counts against the limit also during calls of
 /// the upstream.
 ///
-/// Failure   Exceptions of the upstream and of `adopt`, which records a new chunk, are rethrown.
-/// Threads   Functions without a `Lock` parameter require the pool's lock.
+/// Failure   Exceptions of the upstream and of `adopt`, which records a new chunk, are rethrown;
+///           `grow_ready` returns null on `std::bad_alloc`.
+/// Threads   Functions without a `Lock` parameter, except `limit`, require the pool's lock.
 class chunk_budget {
 public:
     explicit chunk_budget(std::size_t limit) noexcept : limit_{limit} {}
@@ -92,9 +93,9 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk in the order of the stream `order` (if not null), and returns
-    /// `adopt(memory)`. Null at the limit; if the upstream refuses, throws (`Throwing`) or returns
-    /// null.
+    /// Allocates a chunk, in the order of the stream `order` if not null, and returns
+    /// `adopt(memory)`. Returns null at the limit. If the upstream refuses, throws (`Throwing`) or
+    /// returns null.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -105,8 +106,8 @@ public:
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
     /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
-    /// wait. Returns `adopt(memory)`, or null if the limit or the upstream refuses, or without host
-    /// memory.
+    /// wait. Returns `adopt(memory)`. Returns null at the limit, on `std::bad_alloc`, or if the
+    /// upstream has no such memory.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,

@@ -24,8 +24,8 @@ namespace detail {
 /// Allocates the chunks of all shards (pools) of an arena from the upstream, and records the owner
 /// of each. A limit applies to the sum of the chunks.
 ///
-/// Failure   `take` throws the exceptions of the upstream, `out_of_memory` at the limit, and
-///           `std::bad_alloc`.
+/// Failure   `take` throws exceptions of the upstream and `std::bad_alloc`, and `out_of_memory` at
+///           the limit. `take<false>` returns null if the limit or the upstream refuses.
 /// Threads   Any number of threads may call concurrently; a move needs exclusive access.
 template <synchronous_resource Upstream>
 class chunk_directory {
@@ -113,9 +113,8 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Completes `figures`, the sum of the usage of all shards: sets the reserved bytes and their
-    /// peak, adds restarts, raises the live peak, and limits `past_peak` to the most bytes ever
-    /// reserved.
+    /// Completes `figures`, the sum of the shards' usage, with what only this object knows, such as
+    /// the reserved bytes and their peak. Limits `past_peak` to the most bytes ever reserved.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -134,8 +133,8 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks to at least those in `before`. Live bytes are counted by the shards; only
-    /// their peak is stored here, for `report_to`.
+    /// Raises the peaks of the reserved and live bytes to at least those in `before`, a result of
+    /// `reset_peaks`. The shards count live bytes; `report_to` adds this peak.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
@@ -156,8 +155,8 @@ public:
     }
 
 private:
-    /// Returns the function that records a new chunk and its owner, and updates `above_watermark_`.
-    /// The lock must be held.
+    /// Returns a function that records a new chunk and its owner, and updates `above_watermark_`.
+    /// It must be called with the lock held.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);
@@ -182,8 +181,8 @@ private:
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit and the number of reserved bytes of all shards. `usage.peak_live` is only set by
-    /// `raise_peaks`.
+    /// The limit and the number of reserved bytes of all shards. The shards count the live bytes,
+    /// so `usage.peak_live` is 0 or a value from `raise_peaks`.
     chunk_budget budget_;
     std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };

@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// A hash table that finds the chunk that contains an address. The key is the address divided by a
-/// power of two of at least the longest chunk, so that a search needs two keys. `Chunk` has `base`,
-/// `bytes` and the link `beside`. Chunks do not overlap.
+/// A hash table that finds the chunk that contains an address. The key is a chunk's first address,
+/// divided by a power of two of at least the longest chunk: a search tries at most two keys.
+/// `Chunk` has `base`, `bytes` and the link `beside`. Chunks must not overlap.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.

@@ -35,8 +35,9 @@ class chunk_sizes {
 public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
-    /// Returns the policy's size for a chunk, at most the limit's room in multiples of `unit`; but
-    /// `wish.needed` if that is more, or if the result exceeds `largest`.
+    /// Returns the policy's size for a new chunk, or the limit's room in multiples of `unit` if
+    /// that is less. Returns the needed size, `wish.needed`, if that is more, or if the size
+    /// exceeds `largest`.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

@@ -19,8 +19,8 @@ namespace vram {
 namespace detail {
 
 /// The free blocks of a heap, in bins (free lists) by size. The last block of a chunk that can grow
-/// is used only if no other fits, so that chunks stay short (the "wilderness" of Korn and Vo,
-/// 1985).
+/// is used only if no other fits without a wait, so that chunks stay short (the "wilderness" of
+/// Korn and Vo, 1985).
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for `insert` and `remove`, bounded for `quick`.
@@ -51,7 +51,8 @@ public:
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block. The result of `is_tail(b)` must not change until `remove`.
+    /// Adds a free block. Until `remove`, the caller must not change whether it is the last block
+    /// of its chunk: last blocks of chunks that can grow have their own list.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -73,8 +74,9 @@ public:
         }
     }
 
-    /// Returns a place without a wait if found, otherwise one with a wait; its `where` is null
-    /// without either. `price(use)` returns an `availability`; `all`: examines every free block.
+    /// Searches for a place for a request, preferably one that needs no wait. In the result,
+    /// `where` is null if none was found. Unless `all`, examines only some blocks. `price(use)`
+    /// rates a pending use (`availability`).
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -91,8 +93,8 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment: returns a block that the stream with the index
-    /// `slot` may use without a wait, or null. `price(use)` returns an `availability`.
+    /// Fast path of `find` at the default alignment: returns a block of which the stream with the
+    /// index `slot` may use the first `bytes` without a wait. Null if `find` must search.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -118,8 +120,8 @@ public:
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Returns the place with the lowest cost by `judge(block)` in blocks of at least `bytes`; its
-    /// `where` is null if none is suitable. Examines at most 65 blocks, to limit the time.
+    /// Calls `judge(block)` for at most 65 blocks of at least `bytes`, and returns the place with
+    /// the lowest cost; its `where` is null if none is suitable.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -150,8 +152,8 @@ public:
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)` for each free block of `bytes` or more, small ones first. `visit` may
-    /// remove the block.
+    /// Calls `visit(block)` for each free block of at least `bytes`. `visit` may remove the block.
+    /// The last blocks of chunks that can grow are visited last.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {
@@ -191,9 +193,8 @@ private:
         }
     }
 
-    /// Slow path of `quick`, if the first block lacks memory: tries the first blocks of up to eight
-    /// bins, from `i` on, until one is not `unbacked`. Returns null if none is usable without a
-    /// wait.
+    /// Slow path of `quick`, if the first block lacks memory: tries the first blocks of at most
+    /// eight bins, from `i` on. Returns null if no tried block is usable without a wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -210,8 +211,8 @@ private:
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the block has all its memory, and no pending use or only one of all of it,
-    /// by the stream with the index `slot` and not its graph.
+    /// Quick test: returns true if the stream with the index `slot` may use all of the block at
+    /// once. On false, that may still be so: the caller makes the slower test.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -236,8 +237,8 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks in bins behind `own` are large enough: takes the first place
-                    // without a wait. `beside` adds `dear`, the best place with a wait.
+                    // All blocks of later bins are large enough, so the first place without a wait
+                    // is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -250,13 +251,14 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // Only places that need a wait were found. Part of one of the largest blocks may be ready.
+        // Every place found needs a wait. Tries one of the largest blocks, because part of it may
+        // need none.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`, a place without a wait. Sets its `tighter` to the block of `dear` (a place
-    /// with a wait) if that is smaller, otherwise to null.
+    /// Returns `found`, a place without a wait. If the block of `dear`, a place with a wait, is
+    /// smaller, stores it in `tighter`: the caller may query whether it is ready by now.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;

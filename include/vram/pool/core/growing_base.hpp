@@ -26,8 +26,8 @@
 namespace vram {
 namespace detail {
 
-/// An upstream that reports events (`seen()`) to the observers in the name of the pool's owner,
-/// such as an `arena`: they see the owner as the resource.
+/// True for an upstream with `seen()`: it returns the object that reports events in the name of an
+/// owner, such as an `arena`. The pool then reports its events by this object, too.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
@@ -107,17 +107,17 @@ protected:
         }
         return nullptr;
     }
-    /// Allocates a chunk in the order of the stream `order` (if not null), and returns
-    /// `adopt(memory)`. Null at the limit; if the upstream refuses, throws (`Throwing`) or returns
-    /// null.
+    /// Allocates a chunk, in the order of the stream `order` if not null, and returns
+    /// `adopt(memory)`. Returns null at the limit. If the upstream refuses, throws (`Throwing`) or
+    /// returns null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
     /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
-    /// wait. Returns `adopt(memory)`, or null if the limit or the upstream refuses, or without host
-    /// memory.
+    /// wait. Returns `adopt(memory)`. Returns null at the limit, on `std::bad_alloc`, or if the
+    /// upstream has no such memory.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -137,8 +137,8 @@ protected:
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// Returns the result of `attempt()`, the last attempt of a request. On failure, throws
-    /// `out_of_memory` with the request's and the pool's numbers; `largest()` returns the largest
+    /// Returns the result of `attempt()`, the last attempt of a request. If that is null or
+    /// `out_of_memory`, throws `out_of_memory` with all numbers; `largest()` returns the largest
     /// free block.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
@@ -195,8 +195,8 @@ protected:
         return here;
     }
 
-    /// Returns the total and free memory of the upstream's device, or of the device of `on` if the
-    /// upstream's is not fixed.
+    /// Returns the total and free memory of the upstream's device. If that is known only at run
+    /// time and `on` is not null, returns those of the device of `on`.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());

@@ -28,7 +28,6 @@ public:
         return *this;
     }
 
-    /// Counts the allocation of a block.
     [[gnu::always_inline]] void add(std::size_t bytes) noexcept {
         ++allocations_;
         live_ += bytes;

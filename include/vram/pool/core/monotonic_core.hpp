@@ -128,8 +128,8 @@ public:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // `lost`: the use by `on` could be neither recorded nor awaited, so the block stays counted
-        // as live.
+        // For `freed::lost`, the block stays counted as live: the use by `on` could be neither
+        // recorded nor awaited.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -154,7 +154,7 @@ public:
         return books_.stack().mark(fresh);
     }
     /// Frees all blocks allocated since the mark `serial`, which must exist. The stream `on` (null:
-    /// none) may still use them.
+    /// none) may still use them; if that can be neither recorded nor awaited, frees nothing.
     void unwind(std::uint64_t serial, stream const* on) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(serial),
@@ -238,8 +238,8 @@ private:
                            r);
         });
     }
-    /// Frees the blocks since the mark `serial` (0: all) and notifies the observers; nothing if the
-    /// use by `on` can be neither recorded nor awaited. The lock must be held.
+    /// Frees the blocks since the mark `serial` (0: all) and notifies the observers. Does neither
+    /// if the use by `on` can be neither recorded nor awaited. The lock must be held.
     void unwind_to(std::uint64_t serial, stream const* on) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {

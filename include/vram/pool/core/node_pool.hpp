@@ -62,8 +62,8 @@ public:
         *note            = Note{};
         return note;
     }
-    /// Takes an unused descriptor, which keeps the values of its last use. Requires `reserve`
-    /// before.
+    /// Takes an unused descriptor, which keeps the values of its last use except `next`. Requires
+    /// `reserve` before.
     [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);

@@ -20,7 +20,7 @@ namespace detail {
 ///
 /// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      Linear in the number of chunks.
+/// Cost      Linear in the number of chunks and of pages.
 class page_book {
 public:
     /// The pages from `first` to `last - 1` of the chunk with the number `chunk`.
@@ -131,7 +131,7 @@ public:
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
     /// Calls `visit(page, left)` for each page without physical memory, the last first, until
-    /// `visit` returns false. `left`: the memory was moved.
+    /// `visit` returns false. `left` is true if the memory was moved to another page.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -202,7 +202,8 @@ public:
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory of `page` is now at the address `q`, if that lies in a chunk.
+    /// Records that the memory of `page` is now at the address `q`. Does nothing if `q` lies in no
+    /// chunk.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
@@ -212,8 +213,8 @@ public:
     /// another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// Result of `source_of(page, all)`: the page that now has the memory of `page`. `known` is
-    /// false if there is none, or if another page in `all` has or had that memory.
+    /// Result of `source_of(page, all)`: the page that now has the memory once moved away from
+    /// `page`. `known` is false if none has, or if another page in `all` has or had it, too.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -227,8 +228,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages in the run that have memory: a search may count on moving it back to a page
-    /// that had it. `withdraw` clears all marks.
+    /// Marks the pages in the run that have memory as possible sources: a search for a block may
+    /// plan to move this memory. `withdraw` clears all marks.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -253,8 +254,8 @@ public:
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Permits moving the memory of the pages in the run that have memory and that a planned move
-    /// takes (mark of `want`).
+    /// Permits the planned moves (marks of `want`) to take the memory of the pages in the run.
+    /// Pages without memory or mark are skipped.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
