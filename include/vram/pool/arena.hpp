@@ -123,8 +123,8 @@ public:
 
     /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
     /// reported with the line `at`.
-    // Inlined, so that `at` (the caller's file and line) costs nothing if the shard of this thread
-    // or stream takes the block and there is no observer.
+    // Inlined, so that `at` (the caller's file and line) is passed only to an observer, or if the
+    // shard of this thread or stream does not accept the block.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -149,9 +149,9 @@ public:
     [[nodiscard]] bool owns(void const* p) const {
         return this->chunks_.owner_of(p) != detail::chunk_map::nobody;
     }
-    /// Returns the usage of all shards (pools of this arena), not counting what only the upstream
-    /// holds. `peak_live` is an upper bound: the shards' peaks are added. Cost: a walk over all
-    /// blocks.
+    /// Returns the usage of all shards (pools of this arena) together, without memory that the
+    /// upstream holds for itself. `peak_live` is an upper bound: a sum of peaks at different times.
+    /// Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const { return this->totals(); }
     /// Returns the number and the sizes of the free pieces of all shards (pools). Cost: a walk over
     /// all blocks.
@@ -173,8 +173,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // Other threads may have allocated while the peaks were restarted one by one. So each shard
-        // adds the larger of its peaks before and after its restart.
+        // Other threads may have allocated after the restart of the first shard's peak and before
+        // that of the last. So `sum` takes, for each shard, the larger of both peaks.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {
@@ -189,8 +189,8 @@ public:
     /// Undoes a `reset_peaks`, which returned `before`: raises the peaks to at least those figures.
     void raise_peaks(memory_usage const& before) noexcept { this->chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream until `reserved - live` is at most `keep` bytes, then
-    /// trims the upstream. The host may wait. Returns the bytes given back.
+    /// Returns idle chunks to the upstream while `reserved - live` exceeds `keep` bytes, then trims
+    /// the upstream. The host may wait. Returns the bytes given back.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
     /// Returns the bytes that a block takes for a request of `bytes`: rounded up to a multiple of
     /// 256.
@@ -198,8 +198,9 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// To be called before the stream `s` is destroyed. With `event_policy::lazy`, required for a
-    /// raw `cudaStream_t`, on which events are recorded later. The host may wait.
+    /// Must be called before a raw `cudaStream_t` is destroyed if the arena has
+    /// `event_policy::lazy`: records an event behind the frees on `s`, for which other streams can
+    /// wait. The host may wait.
     void retire(stream s) {
         resource_call const own;
         this->for_each([&](auto& core) { core.retire(s); });

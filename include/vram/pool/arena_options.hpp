@@ -25,8 +25,8 @@ struct arena_options {
     /// Selects when an event is recorded on the stream that freed memory: when another stream needs
     /// the memory (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
-    /// Allows streams to be captured into graphs while they use the arena. Only captures of the
-    /// same stream reuse memory freed during a capture, until `forget_captures`.
+    /// Allows streams to be captured into graphs while they use the arena. Until `forget_captures`,
+    /// memory freed during a capture serves only captures of the same stream.
     bool graphs = false;
     /// If more bytes than this are reserved, shards (pools) return chunks without live blocks or
     /// pending uses, so that other shards can use the memory.

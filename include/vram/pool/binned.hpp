@@ -207,8 +207,8 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        // Registers the stream, so that the destructor waits for its device before it returns a
-        // block that is still live.
+        // Registers the stream, so that the destructor waits for its device if the block is still
+        // live then.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.register_stream(*r.on);
@@ -231,7 +231,8 @@ private:
         if (heap != nullptr && this->put(*heap, p, bytes, alignment, on)) { return true; }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // Removed before the upstream frees the block: then another thread may get its address.
+        // Removed first: once the upstream has freed the block, another thread may allocate its
+        // address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {
@@ -261,16 +262,16 @@ private:
                                                 std::size_t alignment, call_site at) noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// Waits for the devices of all streams that used this resource, returns the live large blocks
-    /// to the upstream, and reports the blocks as leaks.
+    /// If large blocks are live, waits for the devices of all streams that used this resource,
+    /// returns these blocks to the upstream, and reports them as leaks.
     void give_large_back() noexcept {
         if (detail::is_ending<platform>() || large_.size() == 0) { return; }
         auto const seen  = this->seen();
         auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
-            // It is unknown which streams use large blocks, so this waits for whole devices
-            // (`true`).
+            // The streams that use large blocks are not recorded, so the host waits for whole
+            // devices (`true`).
             this->streams_.wait_for_all(true, held);
         }
         std::size_t const blocks = large_.size();

@@ -35,7 +35,8 @@ namespace vram {
 namespace detail {
 
 /// Base class of `arena`. Selects the shard (pool of the arena) for a call by the thread or the
-/// stream. If the shard cannot allocate, or does not own a freed block, other shards are asked.
+/// stream. If the shard cannot allocate, or does not own a freed block, another shard may serve the
+/// call.
 template <synchronous_resource Upstream, growth Growth>
 class arena_core : public layer_base<Upstream> {
     static_assert(std::copy_constructible<Growth>,
@@ -128,8 +129,8 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Frees a block of another shard (pool of the arena) than the one for this thread and stream.
-    /// An invalid free is reported.
+    /// Frees a block that the shard (pool) for this thread or stream did not accept: finds the
+    /// shard that owns it, which frees it or queues the free. An invalid free is reported.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));
@@ -153,8 +154,8 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks to the upstream, as long as more than `keep` reserved bytes are not
-    /// live, then trims the upstream. Returns the bytes given back.
+    /// Returns idle chunks to the upstream while `reserved - live` of all shards exceeds `keep`
+    /// bytes, then trims the upstream. Returns the bytes given back.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -165,8 +166,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The larger figure, not the sum: chunks that the upstream had received from the shards,
-        // and now returns itself, must not count twice.
+        // The bytes that the upstream returns may include chunks that it has just received from the
+        // shards. So this takes the larger figure, not the sum.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -219,12 +220,13 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// Allocates a block from the shard (pool) `from`. Returns null if the shard refuses. Other
-    /// errors are reported, or rethrown if `Throwing`.
+    /// Allocates a block from the shard (pool) `from`. Returns null if the shard is out of memory.
+    /// Other errors are thrown if `Throwing`, otherwise reported to the error sink, with null as
+    /// the result.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // Calls `allocate`, which throws an error of the platform: `try_allocate` would report it
-        // to the error sink, and the caller would not see it.
+        // Not `try_allocate`, which would report an error of the platform to the error sink instead
+        // of throwing it.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -239,14 +241,15 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// If the shard `mine` refused: trims all shards and asks each for a block, except during a
-    /// capture or for an impossible size. On failure throws if `Throwing`, otherwise returns null.
+    /// Called after the shard `mine` refused: trims all shards and asks each for a block, unless
+    /// the stream is being captured or the size is impossible. Failure throws or, without
+    /// `Throwing`, returns null.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // No shard's queued frees need to be executed here: `trim_all` has just done that.
+            // `pools_.for_each` executes no queued frees: `trim_all` has just executed them.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
@@ -258,8 +261,8 @@ private:
             return nullptr;
         }
     }
-    /// Asks the shard (pool) `mine` once more. Lets its exception pass, but with the figures of all
-    /// shards in an `out_of_memory`.
+    /// Asks the shard (pool) `mine` once more, and lets its exceptions pass. An `out_of_memory`
+    /// gets the figures of all shards together.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
@@ -271,8 +274,8 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks that no stream uses to the upstream, except during a capture. Errors are
-    /// reported.
+    /// Returns idle chunks without pending uses to the upstream, unless the request's stream is
+    /// being captured. Errors are reported.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
             // To find unused chunks, streams are queried. CUDA forbids that during a capture.

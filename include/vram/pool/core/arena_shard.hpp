@@ -21,11 +21,13 @@
 namespace vram {
 namespace detail {
 
-/// A shard of an arena: a pool, and a queue of frees by threads that use other shards. Such a
-/// thread need not take the pool's lock. A queued block counts as live until `drain_remote_frees`.
+/// A shard of an arena: a pool, and a queue of frees by threads that use other shards, so that most
+/// of these frees do not take the pool's lock. A queued block counts as live until
+/// `drain_remote_frees`.
 ///
-/// Failure   Invalid frees are reported when the queue is drained. If two threads free one block,
-///           the second free may free it after it was allocated again.
+/// Failure   Queued frees that are invalid are reported when the queue is drained. If two threads
+///           free one block, and it was allocated again before the second free is executed, that
+///           frees it once more.
 /// Threads   Any number of threads may call concurrently.
 template <class Core>
 class arena_shard {
@@ -42,8 +44,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Frees a block of this shard, or queues its free, for a thread of the shard `from` (null: not
-    /// created). The stream `on`, if not null, may still use the block.
+    /// Queues the free of a block of this shard, or frees it at once, for a call of another shard
+    /// `from` (null: not created). The stream `on`, if not null, may still use the block.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -67,8 +69,8 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a new block. A queued free of `p` must be a double free: the simulator reports
-    /// it; elsewhere it may later free the new block.
+    /// Returns the new block `p`. In the simulator, first removes and reports queued frees of `p`,
+    /// which must be double frees. Elsewhere, these may later free the new block.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -94,8 +96,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports an invalid free by another shard's thread. `stale`: the block was allocated again
-    /// after this free was queued. If false, the pool's lock must be held.
+    /// Reports a queued free `n` as invalid. `stale`: its block was allocated again after `n` was
+    /// queued. If not `stale`, the caller must hold the pool's lock.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -110,20 +112,21 @@ private:
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a thread of the shard `from` may queue the free of a block, to be executed
-    /// later. The stream `on` (null: none) may still use the block.
+    /// Returns true if a thread of the shard `from` may queue the free of a block; if false, it
+    /// must free the block at once. The stream `on` (null: none) may still use the block.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // With `eager` or `graphs`, the freeing thread itself must record an event or query the
-        // capture. A default stream's handle may mean another stream in another thread.
+        // With `eager` or `graphs`, the freeing thread must record an event or query the capture.
+        // On a default stream, it must free the block itself: in another thread, the handle may
+        // mean another stream.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the unique id of the stream `s`, which the platform then stores for the queued free.
-    /// `from`: the freeing thread's shard, or null. Returns true on success.
+    /// Queries the unique id of the stream `s`, so that it is known when the queued free is
+    /// executed. `from`: the freeing thread's shard, or null. Returns true on success.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
-        // Queried before the free is queued: when it is executed, `s` may be in a capture, and CUDA
-        // then forbids the query.
+        // Queries the id now: when the queued free is executed, `s` may be in a capture, during
+        // which CUDA forbids the query.
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;

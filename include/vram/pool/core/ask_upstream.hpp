@@ -14,11 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// Allocates `bytes` from the upstream `up`, in the order of the stream `on` if not null. Returns
-/// null if `up` refuses, or rethrows if `Throwing`.
+/// Allocates `bytes` from the upstream `up`, on the stream `on` if that is not null and `up` is
+/// stream-ordered. If `up` refuses, throws (`Throwing`) or returns null.
 ///
-/// Failure   Other errors are thrown, or go to the error sink if not `Throwing` and the upstream
-///           has `try_allocate`.
+/// Failure   Other errors are thrown, except without `Throwing` if `up` has `try_allocate`: that
+///           reports them to the error sink and returns null.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

@@ -46,14 +46,14 @@ public:
     /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
     /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The index is the exponent of `n` and its five highest fraction bits, which the conversion
-        // to `double` computes. Counting leading zeros instead would be slower on x86-64.
+        // The high bits of a `double` (exponent and five fraction bits) number the lists: 32 for
+        // each power of two. On x86-64, this is faster than counting leading zeros.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
     // `insert` adds a block to the list for its size, `remove` removes it. Neither branches on an
-    // empty list: mispredictions would cost more than the function.
+    // empty list, because a mispredicted branch would cost more than the function.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
     /// Adds a block at the end of its list, so that it is found after all others of the list.
     void insert_last(block* b) noexcept {
@@ -63,8 +63,8 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // A list is circular with an end node. If `b` is the only block, both its links point to
-        // that node, and the list becomes empty.
+        // Both links of the only block of a list point to the list's end node. So equal links mean
+        // that the list becomes empty.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -120,8 +120,8 @@ public:
     }
 
 private:
-    /// Number of 64-bit words in `maps_`. The last two have no lists: one bit, always set in each,
-    /// ends every search without a bounds check.
+    /// Number of 64-bit words in `maps_`. The last two are for no lists: a bit of each is always
+    /// set, so that every search ends there without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
@@ -136,8 +136,8 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets the first bit in each of the two extra words of the bitmap, so that each search ends
-    /// there.
+    /// Sets a bit in each of the last two words of `maps_`, at which a search ends that finds no
+    /// list.
     void end() noexcept {
         set(count);
         set(count + 64);

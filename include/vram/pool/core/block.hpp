@@ -33,8 +33,8 @@ struct block : links {
         /// The pool has chosen this block for a request that still waits for streams or physical
         /// memory. Not counted as live; a free is rejected.
         reserved,
-        /// In a quick list for the next request of this size by its stream, or in no list while its
-        /// physical pages are moved to other addresses.
+        /// Kept for the next request of this size by its stream; or in no free list while physical
+        /// pages are moved.
         cached,
         free, ///< in a free list; memory kept for a graph serves only captures of the same stream
     };
@@ -65,7 +65,7 @@ struct block : links {
         std::uint16_t bin;       ///< of a free block: index of its free list
     };
     std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
-    /// True if the block is free and some of its pages may have no physical memory mapped.
+    /// True if some pages of the block may have no physical memory; false for a live block.
     bool  unbacked : 1 = false;
     bool  apart : 1    = false; ///< true if the block belongs to the heap of small blocks
     state now          = state::live;

@@ -21,8 +21,8 @@ namespace detail {
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks lie in separate chunks. Only one block above `quick_lists::largest` is
-    /// cached at a time, of at most `large_limit` bytes; 0: none.
+    /// `apart`: small blocks have separate chunks. `large_limit`: largest size of the block above
+    /// `quick_lists::largest` that is cached, one at a time; 0: none.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -47,8 +47,8 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a freed block for requests of `bytes` by the stream with the index `slot`. A block
-    /// above `quick_lists::largest` may be coalesced instead (`cache_large`).
+    /// Caches a freed block for requests of `bytes` by the stream with the index `slot`. For
+    /// `bytes` above `quick_lists::largest`, `cache_large` decides if it is cached or coalesced.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -83,8 +83,8 @@ public:
     /// search may succeed. Returns true if there were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // For a small request, coalesces only the cached blocks of `bulky` bytes or more, which
-        // hold most of the cached bytes. Without any, or if chunks can grow: all.
+        // A small request first coalesces the cached blocks of `bulky` bytes or more, which hold
+        // most cached bytes. If there are none, or if chunks can grow, coalesces all.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }
@@ -95,14 +95,14 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches a freed block of at most `large_limit_` bytes in place of the large block cached
-    /// before, which is coalesced. Larger blocks are coalesced instead.
+    /// Caches a freed large block, and coalesces the large block cached before. Some blocks are
+    /// coalesced instead, such as those above `large_limit_`.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // If `b` was the last block in use in the pool or its heap, coalesces it, so that a program
-        // that repeats its requests gets the same addresses. A block before the free end of a chunk
-        // is not cached either.
+        // If no other block of the pool or the heap is in use, coalesces all large blocks, so that
+        // a program that repeats its requests gets the same addresses. A block before the free end
+        // of a chunk is not cached either.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
@@ -111,8 +111,8 @@ private:
         }
         coalesce(b, is_complete);
     }
-    /// Returns true if only the free block at the end of the chunk follows `b`. Requires chunks
-    /// that can grow, which always end with a free block.
+    /// Returns true if `b` is directly before the last block of its chunk. Requires chunks that can
+    /// grow, in which the last block is never allocated.
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }

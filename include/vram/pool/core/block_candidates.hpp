@@ -18,9 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap`, from which a `stream_arbiter` chooses a place for the request `r`
-/// (its `Candidates`). If `counts` is null, the chosen block is not counted as live but marked
-/// reserved. `InPlace`: chunks can grow at their ends.
+/// The free blocks of `heap`, as the `Candidates` from which a `stream_arbiter` chooses memory for
+/// the request `r`. `counts` counts the chosen block as live; if null, the block stays marked
+/// `reserved`. `InPlace`: chunks can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -33,18 +33,19 @@ struct block_candidates {
     live_counts*          counts;
     block_heap&           heap;
     request const&        r;
-    /// If true, the search examines every free block, otherwise a limited number.
+    /// If true, the search has no limit on the number of free blocks that it examines.
     bool every = false;
-    /// If true, the search queries events to learn if streams still use a block that fits better.
+    /// If true, the search once queries events to learn if streams still use a block that fits
+    /// better.
     bool asks = false;
-    /// Set by `reserve`: true if the chosen block may have lacked physical memory. `put_back` marks
-    /// the block so again.
+    /// Set by `reserve`: the mark `unbacked` (pages may lack physical memory) that the block had.
+    /// `put_back` restores it.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // in each round: coalescing can use up `use_node`s
+            heap.reserve(); // again in each round: `flush_for` may use up `use_node`s
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
@@ -54,8 +55,8 @@ struct block_candidates {
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // The search found no place without a wait. Coalesces cached blocks and searches again;
-            // without cached blocks, returns the result of the search.
+            // No place was found without a wait: coalesces cached blocks, which may provide one,
+            // and searches again. If nothing was cached, `best` is the result.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
@@ -75,9 +76,9 @@ struct block_candidates {
         tags const before = uses(p);
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
-        b->now            = block::state::reserved; // in this state a free of the block is rejected
-        // Stores the pending uses before the host waits: during the wait, other threads may use up
-        // the reserved host memory.
+        b->now            = block::state::reserved; // not allocated yet: a free is rejected
+        // Stores the uses now, in host memory that `heap.reserve()` provided: while the host waits,
+        // other threads may use it up.
         heap.hold(b, before);
         return b;
     }

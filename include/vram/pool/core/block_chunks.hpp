@@ -82,8 +82,8 @@ public:
         }
     }
 
-    /// Returns the index of the idle chunk (one free block) with the lowest `cost(block)`; of
-    /// chunks with equal cost, the largest. Returns `size()` if none is available.
+    /// Returns the index of the chunk (one free block, not busy) with the lowest `cost(block)`,
+    /// among equals the largest. Returns `size()` if there is none or all are `unavailable`.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

@@ -54,12 +54,13 @@ public:
     /// Returns true if `take` needs no `reserve`.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` sets the pending uses (streams that may still access the memory) of a block, `keep`
-    /// the parts that captured graphs may still use. Both require `reserve`.
+    /// `hold` replaces the pending uses (streams that may still access the memory) of a block.
+    /// `keep` marks parts of a new block that captured graphs may still use. Both require
+    /// `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses by streams of a grown chunk's last block. If no `use_node` is left,
-    /// its single use stays, extended to the added bytes.
+    /// Sets the pending uses of the last block of a chunk that has grown. If no `use_node` is left,
+    /// the block keeps its single use, which then covers the added bytes too.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -71,7 +72,7 @@ public:
     }
 
     /// Adds a chunk as one free block with the pending uses `held` (streams that may access the
-    /// chunk). Requires `reserve`.
+    /// chunk), and returns this block. Requires `reserve`.
     block* add(void* base, std::size_t bytes, tags const& held) noexcept {
         block* const b = blocks_.make_first(base, bytes);
         tags_.hold(b, held);
@@ -102,8 +103,8 @@ public:
         return b;
     }
 
-    /// Cuts the first `bytes` from a larger free block, not the first of its chunk. Returns them as
-    /// a block in no free list.
+    /// Cuts the first `bytes` from the larger free block `rest`, which must not be the first of its
+    /// chunk. Returns them as a block in no free list.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const b = blocks_.cut_front(rest, bytes);
         free_.resize(rest, rest->bytes - bytes);
@@ -122,8 +123,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // Below, a chunk's first block would lose its descriptor, or a block would become the last
-        // without a move to the list of last blocks. `coalesce` avoids both.
+        // The merges below could remove the first block of a chunk, or turn a block into the last
+        // one but leave it in a wrong list. `coalesce` handles both cases.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -164,14 +165,13 @@ public:
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Makes the next `coalesce_pending` examine all blocks, even if no free neighbours are known
-    /// that could not be coalesced.
+    /// Makes the next `coalesce_pending` examine all blocks, even if `has_uncoalesced()` was false,
+    /// so that it drops complete uses.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// Coalesces free neighbours that could not be coalesced before, and drops pending uses for
-    /// which `is_complete(use)` is true. Does nothing unless `has_uncoalesced()`, else walks over
-    /// all blocks.
+    /// If `has_uncoalesced()`, walks over all blocks: drops uses of free blocks for which
+    /// `is_complete(use)` is true, and coalesces neighbours. Otherwise does nothing.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }
@@ -187,8 +187,8 @@ public:
     }
 
 private:
-    /// Does the same as `take` for a free block with several pending uses by streams. Each piece
-    /// keeps the uses of its own addresses.
+    /// Variant of `take` for a free block with several pending uses. The pieces that stay free keep
+    /// the uses of their addresses; the returned block has none.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -228,8 +228,8 @@ private:
         blocks_.drop_previous(after);
         return after;
     }
-    /// Adds `b` to the free lists, merged with its free neighbours if one list can hold their
-    /// pending uses. Returns the free block that contains `b`.
+    /// Adds `b` to the free lists, merged with each free neighbour if one descriptor can store the
+    /// pending uses of both. Returns the free block that contains `b`.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
         merge_next_if_free(b, is_complete);
@@ -247,8 +247,8 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no free list. Returns false if their pending
-    /// uses cannot be merged.
+    /// Merges the block after `b` into `b`, both in no free list. Returns false if one descriptor
+    /// cannot store the pending uses of both.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
@@ -258,8 +258,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b` into `b`, if it is free and the pending uses can be merged.
-    /// Returns true on success.
+    /// Merges the block after `b` into `b`, which is in no free list, if it is free and one
+    /// descriptor can store the pending uses of both. Returns true if merged.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

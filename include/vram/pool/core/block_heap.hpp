@@ -17,13 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of some chunks of a pool: free blocks in lists by size, live and cached ones in a
-/// table by address. Free blocks store which streams may still use them. The function `price` tells
-/// if a stream may use them now, after a wait, or not at all; `is_complete(use)`, if a use has
-/// ended.
+/// Allocates and frees blocks in some chunks of a pool. Free blocks are in lists by size, live and
+/// cached ones in a table by address. Free blocks store their pending uses by streams: `price`
+/// tells if the asking stream may use the memory now, after a wait, or not at all, and
+/// `is_complete(use)` tells if a use has ended.
 ///
 /// Threads   One thread at a time.
-/// Cost      Constant for an allocation or free.
+/// Cost      Constant for an allocation or free, except for a search of all free blocks.
 class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
@@ -35,8 +35,8 @@ public:
     using chunk_extension = detail::chunk_extension;
     using front_of        = detail::front_of;
 
-    /// `in_place`: each chunk can grow, so its last block is always free, perhaps with zero bytes.
-    /// `apart`: this is the heap of small blocks.
+    /// `in_place`: chunks can grow, so the last block of each is never allocated, and may have zero
+    /// bytes. `apart`: this object is the heap for small blocks.
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : divider_{in_place, apart} {}
     block_heap(block_heap&& other) noexcept : block_heap{} { *this = std::move(other); }
@@ -62,8 +62,8 @@ public:
         live_.reserve(1);
     }
 
-    /// Finds a place for `bytes` in a free block, if possible without a wait. Examines every block
-    /// if `all`, else a limited number. `fit::where` is null if none is found.
+    /// Finds a place for `bytes` in a free block, preferably without a wait. `all` lifts the limit
+    /// on the number of examined blocks. `fit::where` is null if none is found.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -76,8 +76,8 @@ public:
         return hand_out(divider_.take(place, bytes));
     }
 
-    /// Allocates from the first blocks of a free list, without a longer search, if the stream
-    /// number `slot` may use one now; else returns null.
+    /// Fast path: allocates one of the first blocks of the free lists, if the stream with the index
+    /// `slot` may use it now. Returns null if a full search is needed.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -95,8 +95,9 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` sets the pending uses (streams that may still access the memory) of a block, `keep`
-    /// the parts kept for graphs. Both require `reserve`.
+    /// `hold` replaces the pending uses (streams that may still access the memory) of a block.
+    /// `keep` marks parts of a new block that captured graphs may still use. Both require
+    /// `reserve`.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
@@ -125,8 +126,8 @@ public:
         return b;
     }
 
-    /// Returns the index of the idle chunk (without a live block) that the asking stream may use
-    /// soonest, by `price`; the number of chunks if it may use none.
+    /// Among chunks that are one free block and not busy, returns the index of the one that the
+    /// asking stream may use soonest, by `price`. Returns the number of chunks if it may use none.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
@@ -139,26 +140,27 @@ public:
         return gone;
     }
 
-    /// Returns the place with the lowest cost among at most 65 free blocks of at least `bytes`;
-    /// null `where` if none. `judge(block)` returns a block's best place.
+    /// Returns the place with the lowest cost by `judge(block)` in free blocks of at least `bytes`.
+    /// Examines at most 65 blocks, to limit the time. `where` is null if none is suitable.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last block of a
-    /// chunk while a thread changes the chunk's size.
+    /// Calls `visit(block)` for all free blocks of at least `bytes`. Omits the last block of a busy
+    /// chunk: the thread that resizes the chunk relies on it.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
             if (!free_index().is_tail(b) || !chunks_.around(b).busy) { visit(b); }
-        }); // a thread that changes a chunk's size relies on the chunk's last block
+        });
     }
     /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
     /// block from its free list.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
-    /// In chunks that can grow, removes free blocks from their free lists, except if `skip(block)`
-    /// is true. Passes each to `taken` until that returns false.
+    /// Removes free blocks of growable chunks from their lists, so that no request uses them, and
+    /// calls `taken(block)` for each until that returns false. Omits busy chunks, and blocks for
+    /// which `skip(block)` is true.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -175,15 +177,15 @@ public:
         });
     }
 
-    /// Finds the chunk that must grow least for a request, placed at `from(last block)` or above,
-    /// and marks it busy until `end_growth`. Null `base`: no chunk can grow.
+    /// Selects the chunk that must grow least for a request that begins at `from(last block)` or
+    /// above, and marks it busy until `end_growth`. `base` is null if none is suitable.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
-    /// Ends the growth that `begin_growth` began: adds `by` bytes (0: the growth failed), perhaps
-    /// without physical memory, to the last block of the chunk at `base`.
+    /// Ends the growth that `begin_growth` began: the chunk at `base` and its last block become
+    /// `by` bytes larger (0: the growth failed). The new bytes may lack physical memory.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -196,8 +198,8 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true, once, if all blocks were freed after at least `enough` allocations since the
-    /// last such result. The caller can then coalesce all free memory.
+    /// Returns true, once, if no block was live or cached after at least `enough` allocations since
+    /// the last such result. The caller can then coalesce all free memory.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
@@ -213,8 +215,8 @@ public:
 
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
-    /// Coalesces free neighbours that could not be coalesced before. If there may be any, also
-    /// drops pending uses for which `is_complete(use)` returns true.
+    /// If `has_uncoalesced()`, drops uses of free blocks for which `is_complete(use)` is true, and
+    /// coalesces neighbours. Otherwise does nothing.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
@@ -227,8 +229,8 @@ public:
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Keeps for a captured graph, and so from other requests, the blocks that the stream with the
-    /// index `slot` freed in its epoch `from` (the time between two events) or later.
+    /// Keeps memory that the stream with the index `slot` freed in its epoch `from` (a part of its
+    /// work) or later for captures of this stream, until `end_captures`.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }

@@ -30,8 +30,8 @@ public:
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the table that records which pages have physical memory. Null: unknown, so that a free
-    /// block marked `unbacked` is never used.
+    /// Sets the table that records which pages have physical memory. Without one (null), no request
+    /// gets memory of a free block marked `unbacked`.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -57,7 +57,7 @@ public:
         return live_elsewhere(p, bytes);
     }
 
-    /// A chunk without a live block, and its heap. `heap` is null if there is no such chunk.
+    /// A chunk that is one free block, and its heap. `heap` is null if there is no such chunk.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -65,8 +65,8 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Of the chunks that are one free block, returns the one with the lowest `price`; of equal
-    /// ones, the largest. `heap` is null if no chunk is available.
+    /// Of the chunks that are one free block and not busy, returns the one with the lowest `price`,
+    /// of equal ones the largest. `heap` is null if the asking stream may use none.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;

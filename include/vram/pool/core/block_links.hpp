@@ -60,8 +60,8 @@ public:
         b->bytes = bytes;
         return rest;
     }
-    /// Makes the first `bytes` of `rest` a new block before it. `rest` must not be a chunk's first;
-    /// the caller must reduce `rest->bytes`.
+    /// Creates a block from the first `bytes` of `rest`, which must not be the first block of its
+    /// chunk. The caller must then subtract `bytes` from `rest->bytes`.
     [[gnu::always_inline]] block* cut_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = nodes_.reuse();
         block* const         before = rest->before;
@@ -85,8 +85,8 @@ public:
         if (b->after != nullptr) { b->after->before = b; }
         nodes_.put_back(gone);
     }
-    /// Merges the block before `b`, which is not the first of a chunk, into `b`. The caller has
-    /// already added the size of that block to `b->bytes`.
+    /// Removes the block before `b`, which must not be the first of its chunk, so that `b` begins
+    /// at its address. The caller has already added its size to `b->bytes`.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

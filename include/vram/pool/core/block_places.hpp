@@ -32,8 +32,8 @@ public:
         block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
 
-    /// Sets the table that records which pages have physical memory. Null: unknown, so that a free
-    /// block marked `unbacked` is never used.
+    /// Sets the table that records which pages have physical memory. Without one (null), no place
+    /// is found in a free block marked `unbacked`.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Returns the lowest address in `b` from which the asking stream may use all bytes to
@@ -64,8 +64,9 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in `b`, a chunk's last block, that the stream may use soonest: at the
-    /// start or after a pending use's addresses. `cost` is `unavailable` if none fits.
+    /// Returns the place in a chunk's last block `b` that the stream may use soonest. Tries the
+    /// start of `b`, then the address behind each pending use. `cost` is `unavailable` if none is
+    /// usable.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -79,8 +80,8 @@ public:
         }
         return best;
     }
-    /// Returns a place at the front of `b`, or at the end if the stream may use that sooner. `cost`
-    /// may be `unavailable`.
+    /// Returns a place at the front of `b`, or at the end if the stream may use that sooner. The
+    /// place is unusable if its `cost` is `unavailable`.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -120,8 +121,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the place in `b` at the first aligned address from `from` on. The block is null if
-    /// fewer than `bytes` follow or if some lack physical memory.
+    /// Returns the place for `bytes` in `b` at the first aligned address from `from` on. Its
+    /// `where` is null if they do not fit there or may lack physical memory.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {
