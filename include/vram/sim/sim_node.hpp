@@ -5,6 +5,7 @@
 /// `sim_node` is a simulated machine with GPUs inside the process.
 
 #include <vram/sim/machine/sim_call.hpp> // sim_call, sim_machine
+#include <vram/sim/machine/sim_change_checks.hpp>
 #include <vram/sim/machine/sim_queue.hpp>
 #include <vram/sim/machine/sim_wait.hpp>
 
@@ -113,11 +114,11 @@ public:
         numbers.ignored               = machine_.checker.log.ignored();
         return numbers;
     }
-    /// Selects the mistakes to detect from now on. Do not switch `races` on: order that arose while
-    /// it was off is unknown, so correct programs might be reported.
+    /// Selects the mistakes to detect from now on. If this switches `races` on, all operations
+    /// before the call count as ordered before those after it.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
-        machine_.checker.set(checks);
+        detail::sim_change_checks(machine_, checks);
     }
 
     [[nodiscard]] sim_faults& faults() noexcept { return machine_.faults; }

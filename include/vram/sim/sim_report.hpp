@@ -212,10 +212,10 @@ struct sim_unchecked {
     /// wait after another write.
     std::uint64_t values = 0;
     /// Number of allocations, frees and chunks of resources that were not recorded for lack of host
-    /// memory.
+    /// memory, plus the number of times without the checks that need these records.
     std::uint64_t resource_events = 0;
     /// Number of accesses, and of happens-before relations, that were not recorded for lack of host
-    /// memory. After the first, no races are reported.
+    /// memory. After the first, no races are reported until `sim_node::set_checks` is called.
     std::uint64_t orders  = 0;
     std::uint64_t ignored = 0; ///< number of reports that `sim_node::ignore` suppressed
 

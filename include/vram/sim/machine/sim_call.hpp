@@ -163,7 +163,7 @@ inline void sim_call::recorded(sim_event_state& e) {
 inline void sim_call::expect_ordered(sim_event_state& e, char const* name) {
     sim_event_of const& record = e.recorded_by;
     if (record.what == sim_event_of::kind::none || e.luck_reported) { return; }
-    if (!machine.checker.on().races) { return; }
+    if (!machine.checker.on().races || record.number < machine.checker.since) { return; }
     if (sim_machine::follows(host->vclock, record.slot, record.count)) { return; }
     e.luck_reported          = true;
     sim_event_of const mine  = step(name, sim_event_of::kind::wait);

@@ -44,11 +44,13 @@ public:
           on_{options.checks},
           page_tables_{options.host_page_tables} {
         pageable_.kind = sim_kind::pageable;
-        if (page_tables_ && on_.races) { track_pageable(); }
     }
 
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
-    void                            set(sim_checks const& checks) noexcept { on_ = checks; }
+    /// Selects the checks. `sim_change_checks` calls it, and does what a switch requires.
+    void set(sim_checks const& checks) noexcept { on_ = checks; }
+    /// Operations with a smaller number are from before races were checked, and never conflict.
+    std::uint64_t since = 0;
 
     /// Returns an index in vector clocks for a new stream or host thread. `creator` is the vector
     /// clock of the creating thread.
@@ -134,8 +136,7 @@ public:
         interval_map<sim_history> history;
     };
     freed_block undo;
-    /// A list for `sim_observer`: the vector clocks that an allocation or free of a resource
-    /// follows. Kept so that the next one need not allocate.
+    /// A list of vector clocks for `sim_observer`, kept so that its next event need not allocate.
     std::vector<vector_clock const*> scratch;
 
     /// Reports the conflicts in `found`, except those that a wait for work queued later orders. If
@@ -219,7 +220,7 @@ private:
         std::size_t const         last  = std::min(range.end(), block.end()) - block.begin;
         vector_clock const* const all[] = {&clock};
         sim_conflicts             found{step, all, fully};
-        found.separate(late_);
+        found.separate(late_, since);
         bool const replaces = access == sim_access::write && !late_.is_open();
         bool       reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
@@ -321,7 +322,8 @@ private:
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
             bool const by_host = step.host || step.host_function;
-            if ((step.host_function || (copy && step.graph)) && on_.races) { track_pageable(); }
+            bool const later   = step.host_function || (copy && step.graph);
+            if ((page_tables_ || later) && on_.races) { track_pageable(); }
             if (page_tables_ || (pageable_.bytes != 0 && (by_host || copy))) { return &pageable_; }
             if (by_host || copy) {
                 ++unchecked.pageable;
@@ -377,7 +379,7 @@ private:
         if (second.what == sim_event_of::kind::release) {
             kind = sim_mistake::free_before_last_use;
         }
-        if (log.repeated(kind, second, first)) { return; }
+        if (first.number < since || log.repeated(kind, second, first)) { return; }
         sim_report r{kind, second, first, at, bytes, {}, block};
         names.complete(r);
         r.missing = sim_advice(r, calling_part);

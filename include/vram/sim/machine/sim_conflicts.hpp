@@ -64,8 +64,11 @@ public:
     }
 
     /// From now on, stores two conflicts of one stream or thread if a wait for work that is not
-    /// queued yet precedes only one of the two.
-    void separate(sim_late_order const& late) noexcept { late_ = &late; }
+    /// queued yet precedes only one of the two. Ignores operations with numbers below `since`.
+    void separate(sim_late_order const& late, std::uint64_t since) noexcept {
+        late_  = &late;
+        since_ = since;
+    }
 
     /// Removes the conflicts with streams or threads of which the index in vector clocks is in
     /// `slots`.
@@ -86,7 +89,7 @@ public:
 
 private:
     [[nodiscard]] bool ordered(sim_event_of const& earlier) const noexcept {
-        if (earlier.what == sim_event_of::kind::none) { return true; }
+        if (earlier.what == sim_event_of::kind::none || earlier.number < since_) { return true; }
         bool const fully = fully_ || earlier.what == sim_event_of::kind::release;
         for (vector_clock const* const clock : clocks_) {
             if (fully ? clock->includes_fully(earlier.slot, earlier.count)
@@ -102,6 +105,7 @@ private:
     bool                                 fully_;
     bool                                 uses_only_ = false;
     sim_late_order const*                late_      = nullptr;
+    std::uint64_t                        since_     = 0;
     std::vector<conflict>                found_;
 };
 

@@ -31,7 +31,7 @@ public:
             op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
             return m_.written(word);
         }
-        if (!m_.checker.on().races) { return; }
+        // Also while races are not checked: later work of the stream follows the wait.
         int        device = 0;
         bool const plain  = m_.memory.kind_of(use.where, device) != sim_kind::device;
         auto const end    = word.before(use, m_.value_at(use.where), plain, vclock);
@@ -51,7 +51,6 @@ public:
     /// Orders `op`, one rank's part of a collective operation, after the work of the other ranks
     /// that precedes their parts.
     void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
-        if (!m_.checker.on().races) { return; }
         sim_meeting& meeting = *op.task.meeting;
         meeting.vclock.join(vclock);
         begin_wait(vclock, s);
