@@ -3,7 +3,9 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/bombing.hpp"
 #include "../doubles/collecting.hpp" // status_of
+#include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -437,4 +439,32 @@ TEST_CASE("sim_wait_value: accesses before an open wait are kept until they are 
     e.wait(t.a);
     t.write(t.a);
     CHECK(t.kinds().empty());
+}
+
+TEST_CASE("sim_write_value: a poll that cannot store its order ends the reports of races") {
+    std::size_t hits = 0;
+    for (std::uint64_t nth = 1; nth < 50; ++nth) {
+        doubles::mishaps const sink;
+        word_scene             t;
+        void* const            h = t.pinned.allocate_sync(1024);
+        sim_copy(t.a, h, t.d, 1024);
+        sim_write_value(t.a, t.flag, 1);
+        sim_launch(t.b, {.name = "longer", .duration = 5ms});
+        t.b.synchronize(); // the copy is also complete then, but not ordered before this thread
+        bool hit = false;
+        {
+            doubles::bombing armed{nth};
+            sim_platform::mark_seen(t.flag);
+            hit = armed.defuse();
+        }
+        hits += hit;
+        sim_touch({h, 1024}, sim_access::read);
+        CHECK(t.kinds().empty());
+        CHECK(sink.count() == hit);
+        CHECK(t.node.unchecked().orders == hit);
+        t.a.synchronize();
+        t.pinned.deallocate_sync(h, 1024);
+        if (!hit) { break; }
+    }
+    CHECK(hits > 0);
 }

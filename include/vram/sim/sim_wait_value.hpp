@@ -56,10 +56,14 @@ inline void word_seen(std::uint32_t const* where) noexcept {
         // which this thread holds.
         sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
-        m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
+        try {
+            m.word_read(m.caller(), reinterpret_cast<std::uintptr_t>(where));
+        } catch (...) {
+            m.checker.lose_order();
+            throw;
+        }
     } catch (...) {
-        // Without host memory the order is not recorded: the race check may report a false race
-        // with work before the write.
+        // The order could not be stored for lack of host memory. No more races are reported.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
     }
 }

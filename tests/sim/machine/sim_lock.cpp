@@ -3,7 +3,9 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../../doubles/bombing.hpp"
 #include "../../doubles/collecting.hpp"
+#include "../../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -246,4 +248,25 @@ TEST_CASE("sim_lock: in every order of two threads that wait with it held, both 
     CHECK(found.complete);
     CHECK(found.failures == 0);
     CHECK(found.runs > 1);
+}
+
+TEST_CASE("sim_lock: a release that cannot store its order ends the reports of races") {
+    doubles::mishaps const sink;
+    sim_node               node{collecting()};
+    sim_lock               lock;
+    auto const             work = [&] {
+        std::vector<sim_stream> const streams(40);
+        for (sim_stream const& s : streams) {
+            sim_launch(s, {.name = "work"});
+            s.synchronize();
+            sim_platform::begin_resource_call(); // the lock orders the two threads only in part
+            auto                   held = lock.hold();
+            doubles::bombing const armed{1};
+            held.unlock();
+            sim_platform::end_resource_call();
+        }
+    };
+    { sim_thread one{sim_device::current(), work}, two{sim_device::current(), work}; }
+    if (sim_ordered_threads) { CHECK(sink.count() > 0); }
+    CHECK(node.unchecked().orders == sink.count());
 }

@@ -138,12 +138,16 @@ private:
             // includes its work.
             if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
             // The lock is released already, because the following calls may throw.
-            vclock_.join(h.vclock);
-            h.advance();
+            try {
+                vclock_.join(h.vclock);
+                h.advance();
+            } catch (...) {
+                machine_->checker.lose_order();
+                throw;
+            }
             released_ = h.vclock[h.slot];
         } catch (...) {
-            // Without host memory, the order cannot be stored: the next holder is not ordered after
-            // this one, and correct accesses of the two may be reported.
+            // The order could not be stored for lack of host memory. No more races are reported.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
