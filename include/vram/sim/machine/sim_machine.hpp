@@ -104,7 +104,7 @@ public:
 
     /// Called when the owner of a stream is destroyed. Invalidates the stream's capture, and lets
     /// resources learn of the end.
-    void end_stream(sim_stream_state& s) {
+    void end_stream(sim_stream_state& s) noexcept {
         break_capture(s);
         if (s.announced) {
             s.ended = true;
@@ -114,25 +114,33 @@ public:
     }
     /// Removes one reference to a stream: that of its owner or of a `sim_stream_hold`. Destroys the
     /// stream if it was the last reference.
-    void release_stream(sim_stream_state& s) {
+    void release_stream(sim_stream_state& s) noexcept {
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// Destroys a stream. Its queued work still runs; a new stream may reuse its state.
-    void destroy_stream(sim_stream_state& s) {
+    /// Destroys a stream. Its queued work still runs. A new stream may reuse the state; without
+    /// host memory, the state stays in the sets of the device instead, where waits find the work.
+    void destroy_stream(sim_stream_state& s) noexcept {
         sim_device_state& d = at(s.device);
-        if (s.vclock.joined()) { s.count = s.vclock.advance(s.slot); }
-        leave_behind(s, d.orphans, d.past_vclock);
-        if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_vclock); }
+        break_capture(s);
+        s.id                    = 0;
+        s.ended                 = false;
+        auto const leave_behind = [&](sim_moments& orphans, vector_clock& vclock) {
+            orphans.add(s.tail);
+            for (sim_moment const& m : s.waits) { orphans.add(m); }
+            vclock.join(s.vclock);
+        };
+        try {
+            if (s.vclock.joined()) { s.count = s.vclock.advance(s.slot); }
+            leave_behind(d.orphans, d.past_vclock);
+            if (s.blocking) { leave_behind(d.blocking_orphans, d.blocking_orphans_vclock); }
+        } catch (...) { return; }
         checker.retire(s.slot, s.count);
         if (s.waits_so_far != 0) { checker.retire(s.wait_slot, s.waits_so_far); }
         s.waits_so_far = 0;
         for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.vclock[slot]); }
         s.branch_slots.clear();
         for (sim_stream_set* const set : {&d.streams, &d.active, &d.unfollowed}) { set->remove(s); }
-        s.id    = 0;
-        s.ended = false;
-        break_capture(s);
         spare_streams_.push_back(&s);
     }
 
@@ -375,12 +383,6 @@ private:
         }
         s.capture.reset();
         --at(s.device).captured;
-    }
-    static void leave_behind(sim_stream_state const& s, sim_moments& orphans,
-                             vector_clock& vclock) {
-        orphans.add(s.tail);
-        for (sim_moment const& m : s.waits) { orphans.add(m); }
-        vclock.join(s.vclock);
     }
     /// If `v` has room for fewer than `n` elements, reserves `2 * n`, so that few calls allocate.
     template <class Type>
