@@ -319,6 +319,30 @@ TEST_CASE("sim_observer: a refused free keeps the block and its history") {
     CHECK(m.only().kind == sim_mistake::use_after_free);
 }
 
+TEST_CASE("sim_observer: after a double free, no piece of the block is checked against its free") {
+    hand_node m;
+    m.h.allocate(m.s, m.chunk, 1024);
+    m.h.free(m.s, m.chunk, 1024);
+    m.h.free(m.t, m.chunk, 1024); // the resource refuses one of the two
+    m.h.allocate(m.t, m.chunk + 256, 256);
+    m.h.allocate(m.t, m.chunk, 256);
+    m.h.allocate(m.t, m.chunk + 512, 512);
+    CHECK(m.silent());
+}
+
+TEST_CASE("sim_observer: a piece of a block keeps the free of the memory before it") {
+    hand_node m;
+    m.h.allocate(m.s, m.chunk, 1024);
+    m.h.free(m.s, m.chunk, 1024);
+    m.h.allocate(m.s, m.chunk, 1024);
+    m.h.free(m.s, m.chunk, 1024);
+    m.h.allocate(m.s, m.chunk + 256, 256);
+    m.write(m.s, m.chunk + 512, 8);
+    sim_report const r = m.only();
+    CHECK(r.kind == sim_mistake::use_after_free);
+    CHECK(r.block.before.what == sim_event_of::kind::release);
+}
+
 TEST_CASE("sim_observer: chunks nest, and each access is that of the innermost block") {
     hand_node  m;
     hand const inner{"inner"}, leaf{"leaf"};

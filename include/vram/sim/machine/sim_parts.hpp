@@ -177,8 +177,10 @@ private:
         rest.graph            = part.graph;
         rest.graph_freed      = part.graph_freed;
         rest.shared           = part.shared;
+        rest.disputed         = part.disputed;
         rest.allocated        = part.allocated;
         rest.released         = part.released;
+        rest.before           = part.before;
     }
 
     std::map<std::uintptr_t, std::uintptr_t> chunks_; ///< the end of each chunk, by its begin
