@@ -258,6 +258,22 @@ TEST_CASE("cuda_stream_ids: a hold on a raw or a released stream is empty") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
+TEST_CASE("cuda_stream_ids: a stream whose entry was removed has no hold after its last one") {
+    machine const    here;
+    cudaStream_t     raw = nullptr;
+    cuda_stream_hold held;
+    {
+        cuda_stream const s;
+        raw  = s.get();
+        held = cuda_stream_ids::hold(raw);
+    }
+    CHECK(cuda_stream_ids::announced(raw) == held.id()); // from now on in the thread's cache
+    cuda_stream_ids::forget(raw);                        // as an allocation on the handle does
+    CHECK(cuda_stream_ids::announced(raw) == 0);
+    held = {};
+    CHECK_FALSE(cuda_stream_ids::hold(raw));
+}
+
 TEST_CASE("cuda_stream: a stream that is destroyed during its capture ends the capture") {
     machine const              here;
     std::optional<cuda_stream> s{std::in_place};

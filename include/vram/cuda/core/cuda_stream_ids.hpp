@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <mutex>    // mutex, scoped_lock
 #include <optional> // optional
+#include <utility>  // exchange
 
 namespace vram {
 namespace detail {
@@ -237,9 +238,11 @@ private:
         /// entries, before the entry is reused for a new stream or deleted.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
-            its.ended  = false;
-            its.reset  = false;
-            its.shared = nullptr;
+            its.ended = false;
+            its.reset = false;
+            if (std::exchange(its.shared, nullptr) != nullptr) {
+                changes.fetch_add(1, std::memory_order_release);
+            }
         }
         void end(life& its) noexcept {
             if (!its.ended) { ended.fetch_add(1, std::memory_order_relaxed); }
@@ -257,7 +260,7 @@ private:
         /// decreases.
         std::atomic<std::uint64_t> ends{0};
         /// Cache entries (`announcement`) are valid only with the present number. Incremented when
-        /// `begin`, `end` or `leave` changes an entry.
+        /// `begin`, `end`, `leave` or `revive` changes the `shared` of an entry.
         std::atomic<std::uint64_t> changes{1};
     };
     /// Called after a reset of `device`: marks its stored streams that still exist as ended by the
