@@ -67,6 +67,33 @@ TEST_CASE("graph_frees: each device of a captured stream is waited for once, wit
     CHECK(kept.finish(held, sim_resource{}, free) == 0);
 }
 
+TEST_CASE("graph_frees: a block that is added during the wait is kept until the next one") {
+    sim_node                  node{{.on_report = sim_on_report::collect}};
+    graph_frees<sim_platform> kept;
+    sim_stream                s;
+    freed_blocks              free;
+    kept.add(s, one_link());
+    // Another thread frees a block into a capture while the lock is released.
+    struct {
+        graph_frees<sim_platform>& frees;
+        sim_stream const&          on;
+        bool                       once = false;
+
+        void unlock() {}
+        void lock() {
+            if (!std::exchange(once, true)) { frees.add(on, one_link()); }
+        }
+    } guard{kept, s};
+    CHECK(kept.finish(guard, sim_resource{}, free) == 1);
+    CHECK(free.count() == 1);
+    CHECK(kept.bytes() == 10);
+    keep_busy(s, 5ms); // a launch of the graph
+    CHECK(kept.finish(guard, sim_resource{}, free) == 1);
+    CHECK(node.now() == 5ms);
+    CHECK(free.count() == 2);
+    CHECK(kept.finish(guard, sim_resource{}, free) == 0);
+}
+
 TEST_CASE("graph_frees: the device of the memory is waited for if that of the stream is unknown") {
     for (bool const no_memory : {false, true}) {
         sim_node           node{{.devices = 2}};

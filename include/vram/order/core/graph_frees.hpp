@@ -15,6 +15,7 @@
 #include <vram/order/core/try_wait.hpp>
 
 #include <cstddef> // size_t
+#include <cstdint> // uint64_t
 #include <utility> // exchange, move
 
 namespace vram {
@@ -35,14 +36,16 @@ public:
     graph_frees(graph_frees&& other) noexcept { *this = std::move(other); }
     graph_frees& operator=(graph_frees&& other) noexcept {
         if (this == &other) { return *this; }
-        blocks_  = std::move(other.blocks_);
-        devices_ = std::move(other.devices_);
-        unknown_ = std::exchange(other.unknown_, false);
+        blocks_   = std::move(other.blocks_);
+        devices_  = std::move(other.devices_);
+        unknown_  = std::exchange(other.unknown_, false);
+        next_age_ = other.next_age_;
         return *this;
     }
 
     /// Adds a block that was freed while the stream `s` is being captured.
     void add(stream s, link* one) noexcept {
+        one->age = next_age_++;
         blocks_.push(one);
         try {
             device const its = Platform::device_of(s);
@@ -54,11 +57,13 @@ public:
     }
 
     /// Makes the host wait, with the lock `guard` released, for the devices of all captured streams
-    /// (if one is unknown, that of `mr`). Moves the blocks to `free`. Returns the number of waits.
+    /// (if one is unknown, that of `mr`). Moves the blocks to `free`, except those that other
+    /// threads add meanwhile. Returns the number of waits.
     template <class Guard, class R>
     std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
-        std::size_t waits = 0;
-        auto const  await = [&](auto const& which) {
+        std::uint64_t const until = next_age_; // the waits may not cover blocks added from now on
+        std::size_t         waits = 0;
+        auto const          await = [&](auto const& which) {
             unlocked(guard, [&] { await_device<Platform>(which()); });
             ++host_waits_made;
             ++waits;
@@ -70,9 +75,12 @@ public:
         if (unknown_) {
             await([&] { return device_of_resource(mr); });
         }
+        while (link const* const first = blocks_.first()) {
+            if (first->age >= until) { return waits; }
+            free.push(blocks_.pop());
+        }
         devices_.clear();
         unknown_ = false;
-        free.splice(blocks_);
         return waits;
     }
     /// Makes the host wait for the devices of all captured streams. Moves all blocks to `free`, or
@@ -101,8 +109,9 @@ public:
 
 private:
     freed_blocks       blocks_;
-    heap_array<device> devices_; ///< without repetitions
-    bool unknown_ = false;       ///< true if the device of a captured stream could not be found
+    heap_array<device> devices_;     ///< without repetitions
+    bool          unknown_  = false; ///< true if the device of a captured stream could not be found
+    std::uint64_t next_age_ = 0;     ///< `age` of the next block
 };
 
 } // namespace detail
