@@ -87,3 +87,15 @@ TEST_CASE("slack_limit: the device is queried only if a limit is set") {
     core = {.options_ = {.remap = true, .slack = 0.1}, .total = 80_GiB};
     CHECK(slack_limit::query_device(core, {}) == 0);
 }
+
+TEST_CASE("slack_limit: the limit holds if the memory of the device is unknown") {
+    slack_limit limit;
+    numbers     core{.options_ = {.slack = 0.5},
+                     .heap_    = {.live = 1_GiB, .most = 1_GiB, .of = {2_GiB}},
+                     .budget_  = {{.reserved = 1_GiB}}};
+    CHECK(limit.excess(core, 2_GiB, {.bytes = 1}) != 0);
+    limit.set_device(1_GiB);
+    CHECK(limit.excess(core, 2_GiB, {.bytes = 1}) == 0); // more addresses than the device has bytes
+    limit.set_device(0);                                 // a query failed: the last result is used
+    CHECK(limit.excess(core, 2_GiB, {.bytes = 1}) == 0);
+}

@@ -68,7 +68,7 @@ public:
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
         auto              held  = core.lock_.hold();
         if (pages_.changing_mappings()) { return nullptr; }
-        if (!captured) { slack_.set_device(bytes); }
+        slack_.set_device(bytes);
         bool const     remap = core.options_.remap && !captured;
         bool const     ample = !core.options_.remap && slack_.excess(core, r.bytes, r) == 0;
         std::uintptr_t until = 0;

@@ -34,7 +34,10 @@ public:
             return core.device_memory(r.on).total;
         } catch (...) { return 0; } // an allocation from the device reports the error
     }
-    void set_device(std::size_t bytes) noexcept { device_ = bytes; }
+    /// Stores a result of `query_device`, unless it is 0.
+    void set_device(std::size_t bytes) noexcept {
+        if (bytes != 0) { device_ = bytes; }
+    }
 
     /// Returns how many of the `fresh` bytes needed for `r` must come from free pages, to keep the
     /// slack limit; 0 if none, or if too many addresses are reserved.
@@ -48,9 +51,11 @@ public:
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
         // Each second address of a page uses up addresses, so the slack is not enforced beyond
-        // `most_addresses` times the peak of live bytes, or beyond the device's total memory.
+        // `most_addresses` times the peak of live bytes, or beyond the device's total memory if
+        // it is known.
         std::size_t const addresses = core.heap_.blocks().reserved();
-        if (addresses / most_addresses > most || addresses > device_) { return 0; }
+        bool const        beyond    = device_ != 0 && addresses > device_;
+        if (beyond || addresses / most_addresses > most) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
         std::size_t const over   = then - (within > floor ? within : floor);
         return over < fresh ? over : fresh;
@@ -69,7 +74,7 @@ private:
     }
 
     /// The total memory of the device, in bytes, that `set_device` last stored; 0 if unknown.
-    /// Limits the reserved addresses.
+    /// Limits the reserved addresses, if known.
     std::size_t device_ = 0;
 };
 
