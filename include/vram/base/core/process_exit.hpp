@@ -22,7 +22,8 @@ namespace detail {
 /// `watch`.
 ///
 /// Threads   Any thread may call.
-/// Cost      `began` is one relaxed load; `watch` is one more, and a thread-local store.
+/// Cost      `began` is one relaxed load; `watch` is one more, and a thread-local store. A thread
+///           that called `watch` takes 32 bytes when it ends, until the process ends.
 class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
