@@ -39,7 +39,8 @@ concept owning_resource = requires(R const& r, void const* p) {
 };
 
 /// A resource with `trim(keep)`, which returns free memory to the upstream until at most `keep`
-/// free bytes are left, as far as possible. Returns the number of bytes returned.
+/// free bytes are left, as far as possible. Returns the number of bytes returned. A layer or pool
+/// returns the larger of its own number and its upstream's, which may count the same bytes.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;

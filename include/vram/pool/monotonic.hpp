@@ -177,8 +177,8 @@ public:
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
-    /// Returns unused chunks to the upstream, except `keep` free bytes, and trims the upstream. The
-    /// host may wait. Returns the bytes returned.
+    /// Returns unused chunks to the upstream while more than `keep` bytes are free, then trims the
+    /// upstream. The host may wait. Returns the bytes given back.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
     /// Trims the upstream without a wait, and returns the bytes that the upstream returned.
     std::size_t trim_no_wait()

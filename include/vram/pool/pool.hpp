@@ -165,8 +165,9 @@ public:
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
-    /// Returns free memory, except `keep` bytes, to the upstream, and trims the upstream. The host
-    /// may wait. Returns the number of bytes returned.
+    /// Returns idle chunks to the upstream while more than `keep` bytes are free (over virtual
+    /// memory also free pages), then trims the upstream. The host may wait. Returns the bytes given
+    /// back.
     std::size_t trim(std::size_t keep = 0) {
         resource_call const own;
         return core_.trim(keep);

@@ -127,7 +127,7 @@ public:
     }
     /// Waits for another thread that is changing mappings. Returns false if there is none.
     bool await_others(guard& held) { return pages_.await_mappings(held); }
-    /// Unmaps pages of free blocks that no stream uses, until at most `keep` free bytes are
+    /// Unmaps pages of free blocks that no stream uses, while more than `keep` free bytes are
     /// reserved. Returns the bytes unmapped.
     template <class Core>
     std::size_t trim_within(Core& core, std::size_t keep, guard& held) {

@@ -145,8 +145,8 @@ public:
         });
         return true;
     }
-    /// Returns free memory to the upstream, after waits for streams, until at most `keep` free
-    /// bytes are left. Returns the bytes returned.
+    /// Returns idle chunks and free pages to the upstream, after waits for streams, while more than
+    /// `keep` bytes are free. Returns the bytes returned.
     template <class Core>
     std::size_t trim(Core& core, std::size_t keep) {
         std::size_t back = 0;

@@ -52,8 +52,8 @@ public:
         auto const held = this->lock_.hold();
         return heaps_.free_memory();
     }
-    /// Returns free memory, except `keep` bytes, to the upstream, and trims the upstream. The host
-    /// may wait. Returns the number of bytes returned.
+    /// Returns idle chunks to the upstream while more than `keep` bytes are free, then trims the
+    /// upstream. The host may wait. Returns the bytes given back.
     std::size_t trim(std::size_t keep = 0) {
         auto const  seen  = this->seen();
         auto const  waits = seen.watch();
