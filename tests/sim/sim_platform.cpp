@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 static_assert(platform<sim_platform>);
 static_assert(std::same_as<sim_stream_view::platform, sim_platform>);
+static_assert(std::same_as<sim_platform::own_stream, sim_stream>); // as cuda_platform has it
 
 TEST_CASE("sim_platform: every function has the effect of its name") {
     using P = sim_platform;

@@ -51,6 +51,7 @@ struct sim_platform {
 
     using device          = sim_device;
     using stream          = sim_stream_view;
+    using own_stream      = sim_stream;
     using event           = sim_event;
     using error           = sim_error;
     using device_guard    = sim_device_guard;
@@ -59,15 +60,6 @@ struct sim_platform {
     using thread          = sim_thread;
     using device_resource = sim_resource;
     using pinned_resource = sim_pinned_resource;
-
-    /// A stream that the object creates and owns. By default a non-blocking stream, as
-    /// `cuda_stream` is.
-    // The constructor is not inherited, because nvcc 13.0 crashes on an inherited one.
-    struct own_stream : sim_stream {
-        explicit own_stream(device d = device::current(), sim_stream_options options = {},
-                            at w = at::current())
-            : sim_stream{d, options, w} {}
-    };
 
     /// Returns true if the process has begun to end. Destructors of resources and containers then
     /// neither wait nor free memory.
