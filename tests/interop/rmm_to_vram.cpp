@@ -66,6 +66,10 @@ struct cache {
     rmm::device_uvector<float> values{host.size(), stream, pool};
     // [/rmm-buffer]
 
+    // [rmm-copy]
+    rmm::device_buffer copy{scratch, stream, pool};
+    // [/rmm-copy]
+
     // [rmm-limit]
     rmm::mr::limiting_resource_adaptor limited{pool, std::size_t{2} << 30};
     // [/rmm-limit]
@@ -168,6 +172,11 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
         buffer scratch{memory, stream, 64_MiB};
         auto   values = make_array<float>(memory, stream, host.size());
         // [/vram-buffer]
+        // [vram-copy]
+        buffer copy{memory, stream, scratch.size()};
+        cuda_platform::copy(stream, copy.data(), scratch.data(), scratch.size());
+        // [/vram-copy]
+        CHECK(copy.size() == scratch.size());
         CHECK(values.size() == host.size());
         solve(stream, memory);
     }

@@ -7,9 +7,11 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp>           // expects
 #include <vram/base/core/smaller_of.hpp>    // larger_of
+#include <vram/concepts/core/diagnosed.hpp> // refuse_buffer_copy
 #include <vram/concepts/core/user_line.hpp> // user_line, part_kind
 #include <vram/handle/buffer.hpp>
 
+#include <concepts> // copy_constructible, same_as
 #include <cstddef>
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v
@@ -47,6 +49,13 @@ public:
     array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
         : array{std::forward<R>(mr), s, host.size(), at} {
         copy_from(host);
+    }
+    // A copy does not compile; the error states the remedy.
+    template <std::same_as<array> Same>
+    array(Same& other) : array{detail::refuse_buffer_copy(other)} {}
+    template <std::same_as<array> Same>
+    array& operator=(Same& other) {
+        return *this = detail::refuse_buffer_copy(other);
     }
 
     /// Changes the length to `count` elements, with a copy to a new block if necessary. New

@@ -7,13 +7,14 @@
 #include <vram/base/align.hpp> // default_alignment
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/smaller_of.hpp>
+#include <vram/concepts/core/diagnosed.hpp>   // refuse_buffer_copy
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // user_line, remembered_line
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/sited.hpp>
 #include <vram/handle/core/stored_resource.hpp>
 
-#include <concepts> // copy_constructible, integral
+#include <concepts> // copy_constructible, integral, same_as
 #include <cstddef>
 #include <utility>
 
@@ -80,6 +81,14 @@ public:
         return *this;
     }
     ~buffer() { give_back(made_.at()); }
+
+    // A copy does not compile; the error states the remedy.
+    template <std::same_as<buffer> Same>
+    buffer(Same& other) : buffer{detail::refuse_buffer_copy(other)} {}
+    template <std::same_as<buffer> Same>
+    buffer& operator=(Same& other) {
+        return *this = detail::refuse_buffer_copy(other);
+    }
 
     /// Changes the size to `bytes`, with a copy to a new block if necessary. New bytes are
     /// uninitialized.

@@ -71,6 +71,15 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
+/// The same for a buffer or an array.
+template <class Memory>
+[[nodiscard]] constexpr Memory&& refuse_buffer_copy(Memory& memory) noexcept {
+    static_assert(always_false<Memory>,
+                  "a buffer or array is never copied: write std::move(b) to pass it on, or make "
+                  "another one on the stream and queue platform::copy(stream, to, from, bytes)");
+    return static_cast<Memory&&>(memory);
+}
+
 /// An argument of a pool's constructor that is a number and cannot be converted to the upstream.
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
