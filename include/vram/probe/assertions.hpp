@@ -42,7 +42,7 @@
 #define VRAM_CHECK_NO_LEAK(memory) VRAM_DETAIL_SCOPE(memory, no_leak())
 
 /// Fails unless exactly `size` more bytes are live at the end of the code block after the macro
-/// than before. `size` may be negative.
+/// than before. `size` may be negative. A pool counts rounded sizes, `statistics` requested ones.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
     VRAM_DETAIL_SCOPE(memory, delta_is(static_cast<std::ptrdiff_t>(size)))
 
