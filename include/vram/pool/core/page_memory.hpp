@@ -23,7 +23,7 @@ namespace detail {
 /// `book`. Functions with the pool's lock as parameter `held` release it during calls of the
 /// driver.
 ///
-/// Failure   If the driver maps only part of the pages, the table is corrected.
+/// Failure   If the driver moves or unmaps only part of the pages, the table is corrected.
 /// Threads   One thread at a time changes mappings: the owner of a `page_turn`.
 template <class Platform>
 class page_memory {
@@ -46,8 +46,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Omits `turn_` from the thread's count of held locks, so that errors can be reported
-            // while it is held. The destructor restores the count.
+            // Subtracts `turn_` from the thread's count of held locks, because errors may be
+            // reported under this lock. The destructor restores the count.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -117,13 +117,13 @@ public:
         book.set(run_at(at, bytes), true);
         return true;
     }
-    /// Maps new memory to those pages overlapping [from, to) that lack memory. Returns false if the
-    /// memory is refused, or if memory of such a page was moved to another page.
+    /// Maps new memory to the pages overlapping [from, to) that lack memory. Returns false, and
+    /// maps none, if memory of one of the pages was moved elsewhere, or if new memory is refused.
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
-        // Streams may still use memory that was moved away (`left`) through its old address, so no
-        // other memory is mapped there.
+        // Streams may still use memory that was moved to other pages (`left`) through the old
+        // addresses, so no other memory may be mapped there.
         return !book.left(all) && fill(core, all, held);
     }
     /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`, which have
@@ -133,7 +133,8 @@ public:
         move(core, from, bytes, to, bytes, bytes, held);
     }
     /// Moves physical memory from the `n` bytes at `from` to pages in the `m` bytes at `to` that
-    /// lack memory. Corrects the page table if not `expected` bytes were moved.
+    /// lack memory. If not `expected` bytes were moved, queries the upstream to correct the page
+    /// table.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -187,7 +188,8 @@ public:
             held.lock();
             if (went != nullptr) { book.find(page_at(p), went); }
         });
-        // Last: until then, too many bytes count as reserved, so no other thread exceeds the limit.
+        // Reduces the reserved bytes only now: until here, they include memory already lost, so
+        // that no other thread exceeds the limit.
         core.budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
@@ -201,8 +203,8 @@ public:
     }
 
 private:
-    /// Notifies the observers of an event `kind` for each page of the run that has physical memory
-    /// (`mapped`) or, if not `mapped`, has none, for at most `bytes` in total.
+    /// Notifies the observers of an event `kind` for the first pages of the run, up to `bytes` in
+    /// total, that have physical memory (`mapped`) or lack it (not `mapped`).
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {
@@ -219,8 +221,8 @@ private:
     /// Held by the thread that changes mappings, also while that thread has released the pool's
     /// lock.
     lock turn_;
-    /// Identifies the thread that changes mappings by the address of a thread-local variable, or
-    /// null.
+    /// Address of a thread-local variable of the thread that is changing mappings, to identify that
+    /// thread. Null if there is none.
     unsigned const* mover_ = nullptr;
 };
 

@@ -31,12 +31,13 @@ public:
 
     using base::base;
 
-    /// Maps memory of free blocks ready for the stream `on` to pages of `b` (the run `target()`):
-    /// memory moved away from these pages and, for up to `others` further pages, any.
+    /// Moves memory of free blocks that are ready for the stream `on` to pages of `b` (returned by
+    /// `target()`) without memory: moves memory back to pages that had it before, and any memory to
+    /// up to `others` other pages.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        // Only the next two calls may throw, before anything has changed.
+        // Only `price_for` and `note_moves` may throw, before any mapping or block has changed.
         auto const        price    = core.heap_.price_for(on);
         std::size_t const unbacked = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
@@ -61,13 +62,13 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // The search by `bytes` skips blocks that were set aside before it. Takes those of
-                // their pages that have memory and are not yet the source of a move.
+                // The search above does not find blocks that were set aside before it. Takes those
+                // of their pages that have memory and are not yet the source of a move.
                 give_any(own(*one), others);
             }
         }
-        // The memory moved to the first and last page of `b` may be ready for `on` alone. Free
-        // neighbours that overlap these pages get `on` as a user.
+        // The first and last page of `b` may overlap free neighbours, and memory moved there may be
+        // ready only for `on`: records `on` as a user of these neighbours.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -76,8 +77,9 @@ public:
         }
     }
 
-    /// Maps memory of free blocks to pages of `b` that lack some, perhaps after a wait; some may
-    /// still lack it. Returns false if streams may still use memory moved away from `b`.
+    /// Tries to move memory of free blocks to pages of `b` without memory, perhaps after a wait.
+    /// Returns false if they must not get new memory: streams may still use memory moved away from
+    /// them.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -96,21 +98,22 @@ public:
     }
 
 private:
-    /// A move of the memory of consecutive pages. Contains addresses, because chunk numbers may
-    /// change while the lock is released.
+    /// A move of the memory of consecutive pages. Stores addresses instead of chunk numbers, which
+    /// may change while the lock is released.
     struct page_move {
         std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
 
-    /// Plans `moves_` that return memory moved away from the run's pages. If `fresh`, also adds
-    /// moves with null `from` for its other pages without memory, and returns their number.
+    /// Plans `moves_` that return memory to pages of the run from which it was moved. If `fresh`,
+    /// also adds moves to the other pages without memory, with a null `from` (source not yet
+    /// selected), and returns their number.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
-        // Chunk of the last source page: one move must not cover pages of two chunks.
-        std::size_t whose = 0;
+        // Number of the chunk of the last source page: one move must not cover pages of two chunks.
+        std::size_t last_chunk = 0;
         moves_.clear();
         moves_.reserve(all.size());
         this->book.for_each_missing(all, [&](page_place const& place, bool left) {
@@ -121,7 +124,7 @@ private:
                 auto const source = this->book.source_of(place, {});
                 if (!source.known) { return true; }
                 from = static_cast<std::byte*>(this->book.address(source.where));
-                same = source.where.chunk == std::exchange(whose, source.where.chunk);
+                same = source.where.chunk == std::exchange(last_chunk, source.where.chunk);
             } else if (!fresh) {
                 return true;
             } else {
@@ -142,8 +145,8 @@ private:
         }
         return unbacked;
     }
-    /// Makes up to `others` pages of the free run `own` sources of planned moves with null `from`,
-    /// the last pages first. Subtracts their number from `others`.
+    /// Selects up to `others` pages of the free run `own`, the last first, as sources of planned
+    /// moves that have no source yet (null `from`). Subtracts their number from `others`.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -171,18 +174,18 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // cannot fail: one move for each page was reserved
+                moves_.push(found); // cannot fail: room for a move per page was reserved
             }
             this->book.want(taken, true);
             this->book.give(taken);
         }
     }
-    /// Performs the planned `moves_`, as far as `give` has permitted to take the memory of their
-    /// source pages.
+    /// Performs the planned `moves_`, except from source pages that `give` (of the page table) has
+    /// not permitted to take.
     template <class Core>
     void remap_all(Core& core, guard& held) {
-        // Clears the `want` marks of all source pages before the first move, which releases the
-        // lock: another thread may then return a source chunk to the upstream.
+        // First clears the `want` marks (planned as a source) of all pages: each move below
+        // releases the lock, so another thread may return a source chunk to the upstream.
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -197,7 +200,7 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // cannot fail: one move for each page was reserved
+                    moves_.push(one); // cannot fail: room for a move per page was reserved
                 }
                 this->book.want(this->run_at(one.from, part), false);
                 at += part;
@@ -208,13 +211,13 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns how many bytes of a move, from the offset `at` on, precede the first source page
-    /// whose memory `give` has not permitted to take.
+    /// Returns how many bytes of the move `m`, from its offset `at` on, may be moved: up to the
+    /// first source page without permission by `give`.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// If memory is to be moved to the first or last page of `b`, records `s` as a user of free
-    /// neighbours on that page. If that fails, cancels the move to that page.
+    /// Records the stream `s` as a user of free neighbours on the first and last page of `b`, if
+    /// memory is to be moved there. If that fails, nothing is moved to that page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -227,8 +230,8 @@ private:
             }
         }
     }
-    /// Records that `s` may still use the parts of the page at `page` outside `b`. Returns false if
-    /// that fails.
+    /// Records that the stream `s` may still use the free neighbours of `b` on the page at `page`.
+    /// Returns false if that fails.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
@@ -240,8 +243,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of free pages that no stream uses to pages of `target()` without memory. Some
-    /// pages may still lack memory afterwards.
+    /// Moves memory of free pages that no stream uses to those pages of a block (returned by
+    /// `target()`) that lack memory. Some may still lack memory afterwards.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {

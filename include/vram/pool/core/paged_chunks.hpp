@@ -41,13 +41,15 @@ public:
     using chunk           = typename heap::chunk;
     using chunk_extension = typename heap::chunk_extension;
 
-    /// False: the pool unmaps free pages singly instead of returning idle chunks.
+    /// False: before a pool over virtual memory grows, it does not return chunks without a live
+    /// block to the upstream.
     static constexpr bool idle_chunks_make_room = false;
 
     paged_chunks(Upstream const& up, pool_options const& options) : pages_{up.page_size()} {
         expects(options.slack >= 0, "pool: `slack` must not be negative");
     }
-    /// Sets the heap's pointer to the page table in this object. Called again after a move.
+    /// Gives the heap `to` the address of this object's page table. Must be called again after a
+    /// move of this object or of the heap.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
     /// Returns the page size; chunk sizes are multiples of it.
@@ -58,11 +60,12 @@ public:
     }
     /// Records a new chunk. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
-    /// Removes a chunk. Returns the bytes of its physical memory, which count against `max_size`.
+    /// Removes a chunk from the page table. Returns how many of its bytes have physical memory:
+    /// these counted as reserved.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps memory to a free block or behind a chunk, and allocates `r` there, or returns null.
-    /// `captured`: no waits; `more`: may add extra memory.
+    /// Maps physical memory in a free block or behind a chunk, and allocates `r` there. Returns
+    /// null on failure. `captured`: does not wait for streams; `more`: may map more than `r` needs.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -76,8 +79,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if no stream can still access memory moved away from the block through the
-                // block's addresses: these may then get new memory.
+                // True if new memory may be mapped to the pages of `b` that lack memory: no stream
+                // can still access other memory through their addresses.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -89,21 +92,21 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // No new memory was mapped: it was refused, or memory of the block was moved to
-                // other pages. With a `slack` limit, uses memory of free pages.
+                // No new memory was mapped: it was refused, or memory of `b` was moved to other
+                // pages. With a `slack` limit, uses memory of free pages instead.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`, always
-    /// returns null, so that whole pages in gaps can be moved.
+    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`,
+    /// returns null: pages in gaps must stay free, so that they can be moved.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Tries to allocate a free block of which every page has physical memory, or can get the
-    /// memory that was moved away from it back without a wait. Returns null on failure.
+    /// Tries to allocate a free block with memory on every page. Without `pool_options::remap`,
+    /// pages may also get memory back that was moved away from them. Returns null on failure.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -190,8 +193,8 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` by `widen(bytes)`: by the growth policy's size if `more`, or, if
-    /// that fails, by less, down to `m.by`. Returns the bytes added, or 0.
+    /// Extends the chunk of `m` at its end by at least `m.by` bytes, with `widen(bytes)`. `more`:
+    /// tries the growth policy's size first. Returns the bytes added, or 0 on failure.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -209,8 +212,8 @@ private:
         held.lock();
         return by;
     }
-    /// Reserves a block by `find()`, maps memory by `equip(block, target)`, where `target()`
-    /// returns the block's pages, and returns its address, or null on failure.
+    /// Allocates the free block that `find()` returns, after `equip(block, target)` has mapped
+    /// memory to it. `target()` returns the block's pages. Returns null on failure.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -237,8 +240,8 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps memory of free pages to the block `b`: memory moved away from `b` and, in place of new
-    /// memory that would exceed `pool_options::slack`, any other.
+    /// Maps memory of free pages to `b`: memory that was moved away from `b` and, if new memory
+    /// would exceed `pool_options::slack`, memory of any other free pages.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -250,8 +253,8 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Reserves a free block that may lack memory, if necessary by extending a chunk, or returns
-    /// null. With `more`, `until` becomes the end of any extra addresses added behind the block.
+    /// Reserves a free block for `r`, if necessary by extending a chunk, or returns null. Its pages
+    /// may lack memory. `more`: may add extra addresses behind it and set `until` to their end.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -286,25 +289,27 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        // The lock was released, so mappings may have changed: marks the usable pages again.
+        // Other threads may have changed mappings while the lock was released: marks the possible
+        // source pages of moves again.
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // `b` may be a better block elsewhere that another thread has freed: then `until` stays 0.
-        // The chunk ends with a free block, so `b->after` exists.
+        // Sets `until` if `b` lies directly before the free block at the end of the extended chunk:
+        // `b` may be elsewhere. Every chunk ends with a free block, perhaps an empty one.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
-    /// Returns the first aligned address in `b` where the request fits. Its `cost` is the size of
-    /// the pages there without physical memory. Returns an empty result if none fits.
+    /// Returns the first aligned address in `b` and, as `cost`, the size of the request's pages
+    /// there without physical memory. Returns an empty result if the request does not fit.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns the first aligned address in `b` where the request fits and each page has memory, or
-    /// can get moved memory back or (if `fresh`) new memory. The result is empty if there is none.
+    /// Returns an address in `b` for the request, with its cost, or an empty result. Each page
+    /// there has memory or can get it: moved memory back (unless `captured`) or, if `fresh`, new
+    /// memory.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -317,8 +322,8 @@ private:
         }
         return {};
     }
-    /// Returns 0 if each page has memory, or can get memory moved away from it back or (if `fresh`)
-    /// new memory; else the end of the last page that cannot. Adds the pages' costs to `cost`.
+    /// Returns the end of the last of these pages that neither has memory nor can get it (see
+    /// `by_price`). Returns 0 if there is none; then all costs were added to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -337,11 +342,12 @@ private:
         });
         return lost;
     }
-    /// Cost of a page that needs new memory. A page that gets its moved memory back costs 1.
+    /// Cost of a page that needs new memory, to compare places for a block. A page that gets back
+    /// memory moved away from it costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the first address in a free block behind all pages whose moved memory cannot be
-    /// mapped back now, at most the block's end.
+    /// Returns the lowest address in the free block `b` from which on each page has memory or can
+    /// get it now, or the end of `b`.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -350,8 +356,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks that the request's stream may use without a wait as possible
-    /// sources of moved memory.
+    /// Marks the pages of free blocks that the request's stream may use without a wait: a search
+    /// may count on moving their memory back to pages that had it before.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

@@ -36,8 +36,8 @@ public:
 
     using judged = block_heap::judged;
 
-    /// Reserves a free block at the cheapest place by `judge(block)`, perhaps after a wait, or
-    /// returns null. Its pages may lack memory.
+    /// Reserves a place for `r` in the free block with the lowest cost by `judge(block)`, if
+    /// necessary after a wait, or returns null. Its pages may lack memory.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
@@ -46,8 +46,8 @@ public:
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // A captured request is treated as one of the host (null): memory is mapped before the
-        // captured work runs, so no stream may still use the block.
+        // For a captured request, only memory that no stream uses is ready: memory is mapped now,
+        // before the captured work runs.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -67,8 +67,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // Restores the block's pending uses, which `take` cleared: `return_unbacked` may still
-            // free the block. After a wait of the host, none are left.
+            // `take` cleared the block's pending uses. Stores them again, because `return_unbacked`
+            // may free the block. After a wait of the host, none are left.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -82,13 +82,13 @@ public:
     }
     /// Records that a block has all its physical memory.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Frees a block from `take_unbacked` of which only `there` bytes have memory. The stream `on`
-    /// (null: none) may still use that memory.
+    /// Frees a block from `take_unbacked`. `there`: how many of its bytes have memory, which the
+    /// stream `on` (null: none) may still use.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // By `take_unbacked`, work of the stream `on` is ordered behind all pending uses of the
-            // block by other streams: replaces these by a use by `on`.
+            // `take_unbacked` made the stream `on` wait for all other streams that may use the
+            // block. So one use by `on` replaces theirs.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -96,8 +96,8 @@ public:
         }
         this->heaps().of(*b).give(b, this->is_complete());
     }
-    /// Records that the stream `s` may use the parts of [from, to) in free neighbours of `b`.
-    /// Returns false if that fails.
+    /// Records that the stream `s` may use the parts of [from, to) outside `b`, which must be free.
+    /// Returns false if a part could not be recorded.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         timeline&   c    = this->timelines().of(s);
         block_heap& heap = this->heaps().of(*b);
@@ -122,8 +122,8 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if some free block has at least `page` bytes, or may have after coalescing:
-    /// only whole pages move. `bytes` selects the heap (small or large blocks).
+    /// Returns true if free blocks may contain a whole page to move: one has at least `page` bytes,
+    /// or may have after coalescing. `bytes` selects the heap (small or large blocks).
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
@@ -135,8 +135,8 @@ public:
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for free blocks of at least `least` bytes that need no wait. `bytes`
-    /// selects the heap (small or large blocks).
+    /// Calls `visit(block)` for free blocks of at least `least` bytes that, by `price` (see
+    /// `price_for`), need no wait. `bytes` selects the heap (small or large blocks).
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -148,8 +148,9 @@ public:
     /// Removes a free block from its bin (free list), so that no request uses it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Removes free blocks that need no wait and satisfy `wanted(block)` from their free lists.
-    /// Passes each to `taken` until that returns false. `bytes`: a size that selects the heap.
+    /// Removes free blocks that need no wait by `price` and satisfy `wanted(block)` from their free
+    /// lists. Passes each to `taken` until that returns false. `bytes` selects the heap (small or
+    /// large blocks).
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

@@ -214,8 +214,8 @@ private:
         }
     }();
 
-    /// Returns the largest size of a cached large block: 0 with `remap`, because remapping such
-    /// blocks costs more than the cache saves.
+    /// Returns the size in bytes up to which a freed large block is cached. With `remap` it is 0,
+    /// because remapping cached blocks costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -254,8 +254,8 @@ private:
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// The last attempt: allocates a chunk as large as the request. Throws `out_of_memory`, with
-    /// the pool's numbers, or the upstream's exception.
+    /// Last attempt: allocates the request in a new chunk of its size. On failure, throws
+    /// `out_of_memory` with the numbers of the pool, or another exception of the upstream.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},
@@ -264,7 +264,8 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The exception gets its number of live bytes from `budget_`.
+                // The exception takes the number of live bytes from `budget_`, but the heap counts
+                // them.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });

@@ -57,8 +57,9 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the growth policy's size for the next chunk, reduced to what the limit permits.
-    /// Returns `wish.needed` if that is larger, or if the size exceeds `bins::largest`.
+    /// Returns the size of the next chunk in bytes: the growth policy's size, reduced to what the
+    /// limit permits. If that is less than `wish.needed` or more than `bins::largest`, returns
+    /// `wish.needed`.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -73,7 +74,7 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // The limit refused the chunk: `max_size` is less than a page (256 bytes without virtual
+        // No chunk was allocated, because `max_size` is less than a page (256 bytes without virtual
         // memory).
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
@@ -91,8 +92,9 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of at least `size` bytes and, unless `out` is null, a block for `*out` in
-    /// it. Returns the block, or null. A refusal by the upstream is thrown if `Throwing`.
+    /// Allocates a chunk of at least `size` bytes and, unless `out` is null, returns a block for
+    /// `*out` in it. Returns null if the chunk is refused; with `Throwing`, throws a refusal by the
+    /// upstream.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -124,16 +126,16 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Returns idle chunks, so that the upstream can reuse their memory. Four tries at most,
-        // because the upstream may still have no ready memory for this request.
+        // Returns idle chunks first, so that the upstream can reuse their memory. At most four
+        // attempts, because even then the upstream may have no ready memory for this request.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
         }
         return ready_chunk(core, r, r.bytes);
     }
-    /// Returns a chunk, removed from the heap, to the upstream, and adds its physical bytes to
-    /// `back`. Returns false if `gone` is empty.
+    /// Returns the chunk `gone`, which was removed from the heap, to the upstream. Adds the size of
+    /// its physical memory to `back`. Returns false if `gone` is no chunk (0 bytes).
     template <class Core>
     bool give_chunk_back(Core& core, chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
@@ -152,8 +154,8 @@ public:
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // Unmaps single pages first, so that `keep` free bytes remain if possible. If `keep` is 0,
-        // returning whole chunks takes fewer calls of the upstream.
+        // If `keep` free bytes must remain, unmaps single pages first: a whole chunk may be too
+        // much. Otherwise, returning whole chunks takes fewer calls of the upstream.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
@@ -163,8 +165,8 @@ public:
         }
         return back + chunks_.trim_within(core, keep, held);
     }
-    /// Returns empty chunks that no stream uses to the upstream, without a wait. Returns their
-    /// number of bytes.
+    /// Returns empty chunks that no stream uses to the upstream, without a wait. Returns the size
+    /// of their physical memory in bytes.
     template <class Core>
     std::size_t trim_no_wait(Core& core) {
         std::size_t back = 0;
@@ -189,8 +191,9 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns empty chunks to the upstream if `size` more bytes would exceed both the most bytes
-    /// ever reserved and 9/8 of the most ever live.
+    /// Returns ready empty chunks to the upstream before `size` more bytes are reserved. Does so
+    /// only if the sum would exceed all earlier values of reserved bytes and 9/8 of the most live
+    /// bytes.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }
@@ -198,8 +201,8 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
-        // Without the extra eighth, a program that repeats its allocations could return idle chunks
-        // and allocate the same chunks again.
+        // Returns nothing up to 9/8 of the most live bytes: otherwise a program that repeats its
+        // allocations could return chunks and allocate the same chunks again.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

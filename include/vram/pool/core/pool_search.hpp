@@ -16,8 +16,8 @@ namespace detail {
 /// Failure   `std::bad_alloc` and errors of the platform are thrown.
 /// Threads   Any number of threads may call concurrently.
 struct pool_search {
-    /// Allocates from the pool's free memory. If that needs a wait, first tries a chunk that the
-    /// upstream has ready for the stream. Returns null if nothing is found.
+    /// Allocates a free block, or returns null. If a wait is needed, first tries to get a chunk
+    /// that the stream can use without a wait, where the upstream has `try_allocate_ready`.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {

@@ -28,8 +28,8 @@ public:
     static constexpr std::size_t largest = 1_MiB;
     /// Largest size of the one large block that is cached outside of the lists.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Where chunks cannot grow, a small request that finds no free block first coalesces only
-    /// cached blocks of this size or more: they hold most of the cached bytes.
+    /// Least size of the cached blocks that are coalesced first for a small request, if chunks
+    /// cannot grow: such blocks hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
     /// Largest number of bytes by which a block from the list of a larger size class may exceed the
     /// request.
@@ -96,8 +96,8 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists. Streams that share a set can hide each other's blocks, because
-    /// `take` looks only at first blocks.
+    /// Number of sets of lists, among which streams are divided. `take` looks only at the first
+    /// block of a list, so it misses blocks behind one of another stream.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
@@ -105,7 +105,7 @@ private:
     /// A set of lists of cached blocks, one for each size class. Linked by `block::previous`,
     /// because the table of blocks by address uses `block::next`.
     struct way {
-        std::uint64_t map[lists / 64 + 1]{}; // a bit for each list that may contain a block
+        std::uint64_t map[lists / 64 + 1]{}; // bit i is set if list i may contain a block
         block*        first[lists]{};
 
         /// Returns the index of the first list from `from` on that contains a block, or `lists`.
@@ -139,8 +139,8 @@ private:
         }
     };
 
-    /// Slow path of `take`: removes and returns the first block in the next list above `i` that has
-    /// one. Returns null if there is none, or if it is unusable or too large.
+    /// Slow path of `take`: removes and returns the first block of the next list above `i` that has
+    /// blocks. Returns null if no list has any, or if that block is not `usable` or too large.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

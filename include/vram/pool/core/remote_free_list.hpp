@@ -90,7 +90,7 @@ private:
     static constexpr std::size_t batch = 32;
 
     /// Keeps the handle of the stream `s` valid until its queued frees were processed, so that no
-    /// new stream gets the handle.
+    /// new stream gets it. Does nothing if the end of `s` is not announced.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -125,8 +125,8 @@ private:
     std::size_t first_ = 0;
     std::size_t count_ = 0;
 
-    /// True if the queue may contain frees. On its own cache line: the owner reads what other
-    /// threads write.
+    /// True if the queue may contain frees. On its own cache line, because the shard's threads poll
+    /// it while other threads write the members above.
     alignas(64) std::atomic<bool> maybe_any_ = false;
 };
 

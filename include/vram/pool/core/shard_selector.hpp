@@ -44,8 +44,8 @@ public:
     [[nodiscard]] std::size_t of(stream s) noexcept {
         return key_ == arena_key::stream ? of_stream(s) : of_thread();
     }
-    /// Returns the index of the shard for a call on the stream `on`, or, if that is null, of this
-    /// thread.
+    /// Returns the index of the shard for a call of this thread on the stream `*on` or, if `on` is
+    /// null, without a stream.
     [[nodiscard]] std::size_t of(stream const* on) noexcept {
         return on != nullptr ? of(*on) : of_thread();
     }

@@ -31,8 +31,8 @@ struct size_classes {
         std::size_t const level = index / 4, step = index % 4;
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
-    /// Returns the smallest size class that holds `bytes` with a multiple of `alignment` as size,
-    /// so that all blocks of a chunk are aligned.
+    /// Returns the index of the smallest size class that holds `bytes` and has a multiple of
+    /// `alignment` as block size: then all blocks of a chunk are aligned.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         std::size_t index = of(bytes > alignment ? bytes : alignment);

@@ -40,7 +40,8 @@ public:
         auto const held = this->lock_.hold();
         return heaps_.owns(p);
     }
-    /// Returns the usage. Cost: a walk over the blocks of chunks that have pending uses by streams.
+    /// Returns the usage. Cost: a walk over the blocks of each chunk with a freed block that a
+    /// stream or captured graph may still use.
     [[nodiscard]] memory_usage usage() const {
         resource_call<platform> const own;
         auto const                    held = this->lock_.hold();
@@ -161,8 +162,8 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Allocates chunks for `heap` until `bytes` bytes are reserved in all, or until the limit has
-    /// no room for another block.
+    /// Allocates chunks for `heap` until this resource has reserved `bytes` bytes, or until the
+    /// limit has no room for another block.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;

@@ -20,7 +20,8 @@ namespace detail {
 /// Threads   One thread at a time.
 /// Cost      Constant, except for the constructor and `has_retained`.
 struct slab_chunk {
-    /// The state of a block: free, and which streams may then allocate it, or live.
+    /// The state of a block: live, or free. A stream or a captured graph may still use a free block
+    /// that is not `clean`.
     enum class place : unsigned char {
         clean,    ///< free, any stream may use it without a wait
         pending,  ///< free, but a stream may still use it
@@ -34,8 +35,8 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a `pending` block: the epoch (part of its stream's work) until which the stream
-            /// may use it.
+            /// Of a `pending` or `retained` block: the epoch (part of a stream's work) in which the
+            /// stream may still use it; 0 for a `retained` block that no stream uses.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
@@ -44,7 +45,7 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that was retained for a graph when it was allocated in a capture.
+        /// True for a live block that a capture allocated from those kept for graphs (`retained`).
         bool in_graph = false;
     };
 
@@ -89,8 +90,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free. The stream `slot` may use it until `epoch`. With `retained` as
-    /// `where`, a captured graph may use it, too.
+    /// Marks a live block as free. The stream `slot` may still use it until `epoch` is complete.
+    /// `where`: `retained` if a captured graph may use it, too.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;
@@ -117,7 +118,7 @@ struct slab_chunk {
     /// All words of the bitmap `map` before this one are zero.
     std::size_t first_word = 0;
     std::size_t position   = 0; ///< index of this chunk in the list of its heap
-    /// Next chunk of those that begin in one address range (in the table of chunks by address).
+    /// Next chunk with the same key (address range) in the table of chunks by address.
     slab_chunk* beside = nullptr;
     /// Links in the list of chunks with clean blocks (free, used by no stream).
     slab_chunk*               next     = nullptr;

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// For each stream, identified by its index `slot`, the list of its freed blocks by age, and a list
-/// of blocks retained for its graphs.
+/// Lists of the freed blocks of each stream, by its index `slot`: those it may still use, by age,
+/// and those retained for its captured graphs.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -25,7 +25,8 @@ public:
     using entry = slab_chunk::entry;
     using place = slab_chunk::place;
 
-    /// Makes room for the lists of freed blocks of the stream with the index `slot`.
+    /// Creates the lists of the stream with the index `slot`, if necessary, so that adding a freed
+    /// block cannot fail.
     void reserve(std::size_t slot) {
         if (slot < lists_.size()) { return; }
         lists_.reserve(slot + 1);

@@ -22,7 +22,7 @@ namespace detail {
 
 /// A heap of blocks of one size. Allocates the lowest *clean* block (free, used by no stream) of
 /// one chunk, so that other chunks run empty. Other free blocks are in a list of the stream that
-/// freed them.
+/// freed them, or kept for captured graphs.
 ///
 /// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
@@ -72,7 +72,8 @@ public:
         return n < 8 ? 8 : n;
     }
 
-    /// Makes room for the list of freed blocks of the stream with the index `slot`.
+    /// Creates the lists of freed blocks of the stream with the index `slot`, if necessary, so that
+    /// a free cannot fail.
     void                      reserve_slot(std::size_t slot) { free_lists_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return free_lists_.size(); }
 
@@ -125,14 +126,14 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free whether the block at its address is live or free.
-    /// Returns false, and changes nothing, if there is no block.
+    /// Adds to the error `e` of a rejected free whether the block that contains its address is live
+    /// or free. Returns false, and changes nothing, if no block contains it.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        // The end of a chunk may be too small for a block: no block is there.
+        // The bytes behind the last whole block of a chunk belong to no block.
         if (offset / stride() >= c->entries.size()) { return false; }
         entry const& n = c->entries[offset / stride()];
         n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
@@ -178,8 +179,8 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes each freed block available to all streams for which `done(slot, epoch)` returns true:
-    /// its stream no longer uses it.
+    /// Makes freed blocks available to all streams after the stream that freed them no longer uses
+    /// them: when `done(slot, epoch)` returns true.
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -254,7 +255,7 @@ private:
         ++live_;
         return n->home->hand_out(*n);
     }
-    /// Adds a chunk to the list of chunks with clean blocks.
+    /// Adds a chunk to the list of chunks with clean blocks (free, used by no stream).
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;
