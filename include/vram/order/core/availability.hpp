@@ -17,8 +17,8 @@ enum class availability : unsigned {
     ready,
     /// The asking stream, or the host, must first wait for an event of another stream.
     needs_wait,
-    /// No wait helps: a captured graph may use the memory, or it has pending uses, and the asking
-    /// stream or the stream that freed it is being captured.
+    /// No wait helps: a captured graph may use the memory, or a capture of the asking stream or of
+    /// the stream that freed the memory makes a wait impossible.
     unavailable,
 };
 

@@ -173,8 +173,8 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Passes all unused blocks to `give`, and returns the number of their bytes. Blocks behind
-    /// incomplete events stay: the host waits only where no event can be recorded.
+    /// Passes all unused blocks to `give`, and returns the number of their bytes. If a stream
+    /// outside a capture can record no event, the host waits for its device.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
@@ -188,17 +188,17 @@ public:
         return bytes;
     }
     /// Makes the host wait for captured graphs, which must not be launched again, and passes all
-    /// unused blocks to `give`. `mr`: the upstream; its device is waited for if that of a captured
-    /// stream is unknown.
+    /// unused blocks to `give`. `mr` is the upstream: its device is waited for if another is
+    /// unknown.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Makes the host wait until no stream or graph uses freed blocks, and passes them to `give`;
-    /// does nothing if the process is ending. `mr`: the upstream; its device is waited for if that
-    /// of a captured stream is unknown.
+    /// Makes the host wait until no stream or graph uses freed blocks, and passes them to `give`.
+    /// Reports leaks if a wait fails. Does nothing if the process is ending. `mr` is the upstream:
+    /// its device is waited for if another is unknown.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -208,15 +208,15 @@ public:
         all.drain(give);
     }
 
-    /// Called before the stream `s` is destroyed. Records an event behind the frees on `s` that
-    /// have none, unless `s` is being captured.
+    /// Called before the stream `s` is destroyed. Records an event behind its frees that have none,
+    /// unless `s` is being captured or an error, which is reported, prevents that.
     void retire(stream s) {
         auto const held = lock_.hold();
         waiting_.retire(s);
     }
 
-    /// Returns the usage. `waits` counts the waits of the host in `make_room`, `collect_all` and
-    /// `release_captured`.
+    /// Returns the usage. `waits` counts the waits of the host for events and devices in
+    /// `make_room`, `collect_all` and `release_captured`.
     [[nodiscard]] memory_usage usage() const {
         auto const held = lock_.hold();
         return figures_now();
@@ -258,8 +258,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most as often as the number of kept blocks plus 64, because
-    /// other threads may take the returned memory.
+    /// A refused request is repeated at most once for each kept block, plus this number of times,
+    /// because other threads may take the returned memory.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -370,7 +370,8 @@ private:
     /// Freed blocks that no stream uses any more, to be returned to the upstream.
     freed_blocks          ready_;
     graph_frees<Platform> captured_; ///< blocks freed during captures: graphs may use them
-    /// Unused list elements: at least one for each live block and each request in progress.
+    /// Unused list elements: one or more for each live block and each request in progress, so that
+    /// a free needs no new one.
     freed_blocks links_;
     std::size_t  reservations_ = 0; ///< live blocks plus requests in progress
     /// Number of threads that are returning blocks to the upstream now.

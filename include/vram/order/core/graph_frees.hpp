@@ -24,7 +24,7 @@ namespace detail {
 /// A list of blocks that were freed during captures. A captured graph may be launched on any
 /// stream, so the host waits for whole devices before the blocks are reused.
 ///
-/// Threads   One thread at a time. It holds the lock of the resource, except in `finish_or_report`.
+/// Threads   One thread at a time, with the resource's lock held except in `finish_or_report`.
 template <class Platform>
 class graph_frees {
 public:
@@ -109,9 +109,10 @@ public:
 
 private:
     freed_blocks       blocks_;
-    heap_array<device> devices_;     ///< without repetitions
-    bool          unknown_  = false; ///< true if the device of a captured stream could not be found
-    std::uint64_t next_age_ = 0;     ///< `age` of the next block
+    heap_array<device> devices_; ///< known devices of the captured streams, each once
+    /// True if an error kept the device of a captured stream out of `devices_`.
+    bool          unknown_  = false;
+    std::uint64_t next_age_ = 0; ///< `age` of the next block
 };
 
 } // namespace detail

@@ -87,13 +87,13 @@ template <class Platform>
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
-                // If a capture has just begun, its graph may contain the event, which must then not
-                // be queried or waited for, but may be recorded again.
+                // A capture may have begun before `record`: then a graph contains the event, which
+                // must not be queried or waited for.
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream during the call: the loop tries again, now with
-            // `held`.
+            // The owner has destroyed the stream during this call: the loop tries again and now
+            // records with `held`, which is still legal.
             if (held.ended() && i < attempts) { continue; }
             // After an error has invalidated a capture, recording fails until that capture is
             // ended; the stream counts as captured until then.
@@ -104,8 +104,8 @@ template <class Platform>
         try {
             return Platform::done(e) ? recorded::done : recorded::pending;
         } catch (...) {
-            // The event was recorded in a capture that has ended since: the loop records it again,
-            // up to the last attempt.
+            // The query fails if the event is in a graph, after a capture that has ended meanwhile.
+            // Unless this was the last attempt, it is recorded again.
             if (i == attempts) { throw; }
         }
     }

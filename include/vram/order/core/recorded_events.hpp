@@ -106,8 +106,9 @@ private:
         ++count_;
         return unused_;
     }
-    /// Moves the oldest recorded event for which no host thread waits, but never the newest, to the
-    /// start of the unused events. Returns the pointer to that start, or null if there is none.
+    /// Makes an event reusable: moves the oldest recorded one, except the newest and those that
+    /// host threads wait for, to the start of `unused_`. Returns `&unused_`, or null if there is
+    /// none.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

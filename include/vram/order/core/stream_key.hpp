@@ -23,8 +23,8 @@ struct stream_key {
     /// Returns a key made from the stream's id. No other stream of the process ever has the same
     /// key.
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
-    /// Returns the stream's handle as a key; a later stream may get the same. Returns `lasting(s)`
-    /// for a default stream, because its handle means several, or without `Platform::name`.
+    /// Returns the stream's handle as a key, which a later stream may get too. For a default stream
+    /// (one handle for several streams), and without `Platform::name`, returns `lasting(s)`.
     [[nodiscard, gnu::always_inline]] static std::uint64_t named(stream s) {
         if constexpr (requires { Platform::name(s); }) {
             if (std::uint64_t const name = Platform::name(s)) { return name; }

@@ -71,8 +71,8 @@ public:
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Returns the number of the current epoch (the stream's work since its last recorded event),
-    /// and records that memory was freed now.
+    /// Notes that memory was freed now, and returns the number of the current epoch (the newest
+    /// part of the stream's work).
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         freed_until_ = epoch_;
         return epoch_;
@@ -134,8 +134,8 @@ public:
         return true;
     }
 
-    /// Returns true if the stream exists and is being captured. Then `has_graph_memory` is true
-    /// from now on.
+    /// Returns true if the stream exists and is being captured. Then `has_graph_memory()` is true
+    /// until `forget_captures`.
     [[nodiscard]] bool captured() {
         bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
         has_graph_memory_ = has_graph_memory_ || found;
@@ -177,15 +177,15 @@ public:
     /// Called while the stream is being captured, so that no event can be recorded: makes what it
     /// freed since its last event unavailable to other streams until `readmit`.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Undoes `exclude`: the number of each epoch (part of the stream's work) is below
-    /// `tag::captured`, so none is excluded.
+    /// Undoes `exclude`: the memory is available to other streams again, as the number of each
+    /// epoch (part of the stream's work) is below `tag::captured`.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
     }
 
-    /// Ends the current epoch (work since the last event) with an event or a wait of the host.
-    /// Returns false if neither is possible.
+    /// Ends the current epoch (newest part of the stream's work) with an event or a wait of the
+    /// host. Returns false if neither is possible.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
@@ -218,14 +218,14 @@ public:
 
     void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// Ends the current epoch (work since the last event) and marks the epoch complete. All work of
-    /// the stream must be complete.
+    /// Ends the current epoch (newest part of the stream's work) and marks the epoch complete. All
+    /// work of the stream must be complete.
     void end_epoch() noexcept {
         complete_up_to(epoch_++);
         recorded_.clear();
     }
-    /// Ends the current epoch (work since the last event) without an event, and returns the number
-    /// of the ended epoch. The caller then waits for the device.
+    /// Ends the current epoch (newest part of the stream's work) without an event, and returns its
+    /// number. The caller then waits for the device.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_host_wait() noexcept {
@@ -296,8 +296,8 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Tries to record an event, which ends the current epoch (work since the last event). If all
-    /// events are in use, the host waits (`may_wait`), or the result is `captured`.
+    /// Tries to record an event, which ends the current epoch (newest part of the stream's work).
+    /// If all events are in use, the host waits if `may_wait`, otherwise the result is `captured`.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             // The reset of the device ended all work. An event would create a new context.
@@ -338,8 +338,8 @@ private:
         return record_behind_all(one.what);
     }
 
-    /// Ends the current epoch (work since the last event) with the event that `recorded_.spare` has
-    /// returned and the caller has recorded.
+    /// Ends the current epoch (newest part of the stream's work) with the event that
+    /// `recorded_.spare` has returned and the caller has recorded.
     void end_epoch_with_event() noexcept {
         recorded_.push(epoch_++);
         ++events_;

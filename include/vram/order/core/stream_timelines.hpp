@@ -35,8 +35,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the slot of a destroyed
-    /// stream is reused only after a visit by `forget_ended`. `most_events`: limit per stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the caller handles
+    /// destroyed streams by `forget_ended(visit)`. `most_events`: largest number of events of one
+    /// stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -68,14 +69,14 @@ public:
         return table_[slot].has_event(epoch);
     }
 
-    /// Tells if the stream of `asker` (null: the host), which is being captured if `captured`, may
-    /// use memory that the stream number `slot` may access until its epoch `epoch`.
+    /// Tells if the stream of `asker` (null: the host) may use memory that the stream with the
+    /// index `slot` may access until the end of `epoch`. `captured`: `asker` is being captured.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        // A stream may reuse its own memory at once: during a capture, memory `kept` for captured
-        // graphs, otherwise memory that is not.
+        // The asking stream needs no wait for its own memory: during a capture for memory `kept`
+        // for captured graphs, outside a capture for all other memory.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -123,8 +124,9 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// For each stream whose end the platform announced: calls `visit` with its timeline, records
-    /// an event behind its frees, and forgets the handle.
+    /// Handles destroyed streams that the platform has announced: calls `visit` with the timeline,
+    /// records an event behind the frees, and forgets the handle. After an error the handle is
+    /// kept.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -162,8 +164,8 @@ public:
         }
     }
 
-    /// Finds out by queries which streams in `held` still use the freed memory. First records
-    /// missing events, if possible without a wait.
+    /// Updates the timelines of the streams in `held`: records missing events, if possible without
+    /// a wait, and queries which work is complete.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -172,8 +174,8 @@ public:
             other.poll();
         }
     }
-    /// Returns the first stream in `held` that is being captured and whose graph may use the freed
-    /// memory, or null.
+    /// Returns the first stream in `held` that is being captured and has no event behind its use of
+    /// the memory, or null.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -236,7 +238,8 @@ public:
         if (gone != nullptr) { retire(*gone); }
     }
     /// Tries without a wait to record an event behind the frees on a stream, and returns the
-    /// result. Reports and forgets a stream destroyed without `retire`; `bytes`: its pending bytes.
+    /// result. Reports and forgets a stream destroyed without `retire` while `bytes` of freed
+    /// memory waited for it.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -246,13 +249,13 @@ public:
         return how;
     }
     /// Called before a stream is destroyed. Tries without a wait to record an event behind its
-    /// frees, and then forgets its handle. If that fails, keeps the handle.
+    /// frees: on success forgets the handle, otherwise keeps it for another attempt.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // queries events; records again each one that a captured graph contains
+            gone->poll(); // queries events; one that a captured graph contains is recorded again
         } catch (...) { queried = false; }
         // Without an event, or after a failed query, the handle is kept for a later attempt.
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
@@ -308,8 +311,8 @@ public:
             [&](timeline& its) { all = try_wait<Platform>(its.device()) && all; });
         return all;
     }
-    /// Makes the host wait for `s`, or else for its device; if that is unknown, for all devices
-    /// known here. Returns false if that fails or `s` is being captured.
+    /// Makes the host wait for `s` or, after an error, for whole devices, so that memory can be
+    /// freed. Returns false if that fails or `s` is being captured.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
         // A wait would invalidate the capture.
@@ -329,8 +332,9 @@ public:
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // queries events; records again each one that a captured graph contains
-        // A captured graph may be running: this counts as a free, so that an event is recorded.
+        gone.poll(); // queries events; one that a captured graph contains is recorded again
+        // A captured graph may be running on the stream: a free is noted, so that an event is
+        // recorded behind the graph.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -364,7 +368,7 @@ private:
     static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // while it exists, the event is not recorded again
+        struct pin { // keeps the event from being recorded again while the host waits
             unsigned& count;
             ~pin() { --count; }
         };
@@ -375,8 +379,8 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True from `exclude` to `readmit`: what captured streams freed since their last events is
-    /// unavailable to other streams.
+    /// True if some stream was excluded (what it freed during a capture is unavailable to other
+    /// streams) and `readmit` was not called since.
     bool some_excluded_ = false;
     /// `Platform::ends()`, the number of destroyed streams, at the last call of `forget_ended`
     std::uint64_t ends_seen_ = 0;

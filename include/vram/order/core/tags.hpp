@@ -101,8 +101,8 @@ public:
         }
     }
 
-    /// Returns one use that spans all bytes kept for captured graphs and the gaps between them, or
-    /// an empty list. All kept uses must be of one stream.
+    /// Returns one use from the first to the last byte kept for captured graphs, or an empty list
+    /// if no byte is kept. All kept uses must be of one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -133,7 +133,7 @@ private:
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
     /// Adds the use `t` to `all`, or merges it with a use of the same kind that touches it; if
-    /// `spanning`, also across a gap at most as long as both uses. Returns the new number of uses.
+    /// `spanning`, also across a gap up to both lengths together. Returns the new number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -33,8 +33,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the timeline of a
-    /// destroyed stream serves a new one only after `forget`. `most_events`: limit per stream.
+    /// `by_name`: streams are found by handle, not by id. `visits_ends`: after the platform has
+    /// announced a stream's end, the timeline is not reused before `forget`. `most_events`: limit
+    /// per stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -74,7 +75,8 @@ public:
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
-        // Lets the compiler omit the null check in the caller.
+        // The key matched, so `recent_` is not null: lets the compiler omit the caller's null
+        // check.
         if (recent_ == nullptr) { __builtin_unreachable(); }
         return recent_;
     }
@@ -158,14 +160,15 @@ private:
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // The timeline of a destroyed stream can be reused only after an event behind its
-                // frees is complete.
+                // Records an event behind the frees of a destroyed stream: once the event is
+                // complete, the timeline can be reused.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // A timeline with a hold (reference to the stream) is not reused before the stream
-                // was destroyed; with `visits_ends`, not before `forget` has dropped the hold.
+                // A timeline with a hold (counted reference to its stream) is in use until the
+                // stream was destroyed or, with `visits_ends_`, until `forget` has dropped the
+                // hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
@@ -193,9 +196,9 @@ private:
     bool                  by_name_;
     bool                  visits_ends_;
     std::size_t           most_events_;
-    /// the timeline that was looked up last
+    /// the timeline (record of a stream's progress) that was looked up last
     timeline* recent_ = nullptr;
-    /// Key of the stream that was looked up last, or 0 if there is none.
+    /// Key of the stream of `recent_`, or 0 if `recent_` must not be used.
     std::uint64_t recent_key_ = 0;
     /// A cache of recently used timelines, because `by_key_` is slower.
     seat seats_[seats];

@@ -28,7 +28,7 @@ namespace detail {
 ///
 /// Failure   Errors of the platform are rethrown or reported. Only `wait_for_all` may lose a block,
 ///           and reports it as a leak.
-/// Threads   One thread at a time. It holds the resource's lock, except in `pin::wait` and
+/// Threads   One thread at a time, with the resource's lock held except in `pin::wait` and
 ///           `wait_for_all`.
 /// Streams   Only `add` must be called by the thread that uses the stream.
 template <class Platform>
@@ -71,7 +71,7 @@ public:
     void retire(stream const& s) { timelines_.try_retire(s); }
 
     /// For streams that the platform has announced as destroyed: records events behind their frees,
-    /// and releases their handles for new streams.
+    /// and releases their handles, which new streams may then get.
     void forget_ended() { timelines_.forget_ended(); }
 
     /// Moves the blocks that no stream uses any more to the list `free`, without a wait. Rethrows
@@ -100,8 +100,8 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A wait of the host, made with the lock released, after which blocks are unused. Its event is
-    /// not reused until `unpin`, which must be called afterwards.
+    /// A wait of the host, without the lock, after which the oldest freed blocks of a stream are
+    /// unused. The caller must then call `unpin`, so that the event can be reused.
     struct pin {
         enum class by { nothing, event, device };
 
@@ -128,7 +128,7 @@ public:
     };
 
     /// Returns a wait for the oldest freed block that can be waited for, or an empty `pin`. Skips
-    /// streams that are being captured.
+    /// streams that are being captured and have no event behind their oldest block.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -139,8 +139,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Finds a stream of which the oldest block has no event, and has an age below `age` (see
-    /// `next_age`). Returns a wait for the stream's device, or an empty `pin` if there is none.
+    /// Returns a wait for the device of a stream that can record no event behind its oldest block,
+    /// else an empty `pin`. Skips captured streams and blocks freed at `age` or later.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -213,7 +213,8 @@ private:
         timeline*     its;
         freed_blocks  blocks{};
         std::uint64_t counted_epoch = 0;
-        /// Number of blocks freed in the epoch (work between two events) `counted_epoch`.
+        /// Number of blocks freed in the epoch (part of the stream's work) `counted_epoch`, to
+        /// compare with `per_event`.
         std::size_t counted = 0;
     };
 
