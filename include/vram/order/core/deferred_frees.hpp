@@ -67,8 +67,8 @@ public:
         return *this;
     }
 
-    /// An allocation from the upstream that the caller is making. The constructor allocates the
-    /// list element (host memory) that will hold the block after its free.
+    /// A request to the upstream that the caller is making. The constructor makes sure that an
+    /// unused list element (host memory) exists for the free of the block.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {

@@ -94,8 +94,8 @@ public:
         }
         return worst;
     }
-    /// The test by which a search rates free memory: tells if the asking stream may use memory with
-    /// given pending uses now, after a wait, or not at all.
+    /// Rates free memory in a search: tells if the asking stream may use memory with given pending
+    /// uses now, after a wait, or not at all.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;

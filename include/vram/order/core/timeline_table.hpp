@@ -81,8 +81,8 @@ public:
         return recent_;
     }
 
-    /// Returns or creates the timeline of a stream that another thread may capture now: uses the id
-    /// that the platform has stored. Returns null if none is stored.
+    /// Returns or creates the timeline of a stream that another thread may capture now. Returns
+    /// null if `Platform::recall`, which does not query the stream, has not stored its id.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
