@@ -34,9 +34,11 @@ struct sim_checks {
     bool uninitialised = false; ///< report reads of memory that was never written
     /// Report accesses to memory that the device or the host cannot access.
     bool residency = true;
-    bool frees     = true;  ///< report frees twice, before the last use, or of unknown pointers
-    bool leaks     = true;  ///< report memory that is live when the `sim_node` ends
-    bool capacity  = false; ///< report allocations that the device refused
+    bool frees     = true; ///< report frees twice, before the last use, or of unknown pointers
+    /// Report memory that is live when the `sim_node` ends. With `races`, `bounds` or
+    /// `uninitialised`, also blocks that are live when their pool ends.
+    bool leaks    = true;
+    bool capacity = false; ///< report allocations that the device refused
 };
 
 /// The reaction of a `sim_node` to a mistake, beyond storing the report.
@@ -278,7 +280,7 @@ struct sim_options {
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
     /// If true, reports of one kind with the same source lines of their two operations are one
-    /// report with a count, except leaks.
+    /// report with a count, except leaks of memory that no pool allocated.
     bool merge_reports = true;
     /// If true, every completed operation is stored for `sim_node::trace`.
     bool trace = false;

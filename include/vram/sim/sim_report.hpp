@@ -42,10 +42,10 @@ enum class sim_mistake : unsigned char {
     foreign_free,
     wrong_size,        ///< a free with another size or alignment than the allocation
     capacity_exceeded, ///< an allocation that the device refused
-    leak,              ///< memory that is live when the `sim_node` ends
-    deadlock,          ///< threads or queued operations that can never continue
-    thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
-    not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
+    leak,          ///< memory that is live when the `sim_node` ends, or the pool that allocated it
+    deadlock,      ///< threads or queued operations that can never continue
+    thread_failed, ///< an exception that a `sim_thread`'s callable did not catch
+    not_reported,  ///< a mistake that a `sim_expect` expects, and that was not reported
 };
 
 /// Returns the text of a kind of mistake, as reports print it.
@@ -285,6 +285,14 @@ inline std::string describe(sim_event_of const& e, std::string_view by) {
            std::to_string(e.time.count()) + " ns" + place(e) + ")";
 }
 
+inline std::string occurrences(std::size_t count) {
+    return count > 1 ? "\n  it occurred " + std::to_string(count) + " times" : "";
+}
+inline std::string from_resource(std::string_view name) {
+    bool const vowel = std::string_view{"aeiou"}.find(name.front()) != std::string_view::npos;
+    return std::string{vowel ? " from an `" : " from a `"}.append(name) + "`";
+}
+
 /// Returns the part of a leak report's text that follows the name of its kind.
 inline std::string describe_leak(sim_report const& r) {
     sim_allocating_part const& part = sim_part_of(r.first.where);
@@ -293,6 +301,7 @@ inline std::string describe_leak(sim_report const& r) {
     if (r.address != 0) {
         text += (r.blocks > 1 ? ", one of them at " : " at ") + hexadecimal(r.address);
     }
+    if (*r.block.resource != '\0') { text += from_resource(r.block.resource); }
     if (*r.first.name != '\0') {
         text += "\n  allocated by ";
         if (part.name != nullptr) {
@@ -314,10 +323,7 @@ inline std::string sim_block_of::text(std::uintptr_t accessed) const {
         if (e.what == sim_event_of::kind::none) { return; }
         out += what + e.title(by) + detail::place(e);
     };
-    if (*resource != '\0') {
-        bool const vowel = std::string_view{"aeiou"}.find(*resource) != std::string_view::npos;
-        out += std::string{vowel ? " from an `" : " from a `"} + resource + "`";
-    }
+    if (*resource != '\0') { out += detail::from_resource(resource); }
     if (accessed > address) { out += ", offset " + std::to_string(accessed - address); }
     step(", allocated by ", allocated, allocated_by);
     step(", freed by ", freed, freed_by);
@@ -327,7 +333,9 @@ inline std::string sim_block_of::text(std::uintptr_t accessed) const {
 
 inline std::string sim_report::text() const {
     std::string out = std::string{"vram::sim: "} + name(kind);
-    if (kind == sim_mistake::leak) { return out + detail::describe_leak(*this); }
+    if (kind == sim_mistake::leak) {
+        return out.append(detail::describe_leak(*this)).append(detail::occurrences(count));
+    }
     if (bytes != 0 || address != 0) {
         out += ": " + std::to_string(bytes) + " bytes at " + detail::hexadecimal(address);
     }
@@ -340,8 +348,7 @@ inline std::string sim_report::text() const {
     }
     if (block.bytes != 0) { out += "\n  " + block.text(address); }
     if (!missing.empty()) { out += "\n  " + missing; }
-    if (count > 1) { out += "\n  it occurred " + std::to_string(count) + " times"; }
-    return out;
+    return out.append(detail::occurrences(count));
 }
 
 inline std::string sim_report::key() const {

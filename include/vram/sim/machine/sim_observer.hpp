@@ -5,6 +5,7 @@
 /// `sim_observer` passes the events of resources to the checker.
 
 #include <vram/concepts/observer.hpp> // memory_event
+#include <vram/sim/machine/report_live.hpp>
 #include <vram/sim/machine/sim_conflicts.hpp>
 #include <vram/sim/machine/sim_machine.hpp>
 #include <vram/sim/machine/sim_parts.hpp>
@@ -153,6 +154,7 @@ private:
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
         sim_parts& parts = **in.parts;
+        report_live(m_.checker, parts, p, p + bytes);
         if (in.history != nullptr) {
             auto const assign = [&](std::uintptr_t from, std::uintptr_t to, sim_event_of last) {
                 last.what = sim_event_of::kind::release;

@@ -71,7 +71,7 @@ public:
                 std::fprintf(stderr, "%s\n", r.text().c_str());
             }
             if (mode_ == sim_on_report::abort_here) { std::abort(); }
-            if (merges(place)) { stored_[place] = reports_.size(); }
+            if (merges(r, place)) { stored_[place] = reports_.size(); }
             printed_.push_back(1);
             reports_.push_back(r);
             tell(r);
@@ -128,9 +128,9 @@ private:
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
     /// Returns true if repeated reports of this kind at these lines are counted instead of stored.
-    [[nodiscard]] bool merges(pair_of_lines const& place) const noexcept {
+    [[nodiscard]] bool merges(sim_report const& r, pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
-        return merge_ && known && std::get<0>(place) != sim_mistake::leak;
+        return merge_ && known && (r.kind != sim_mistake::leak || *r.block.resource != '\0');
     }
     bool count_again(pair_of_lines const& place) {
         auto const found = stored_.find(place);
