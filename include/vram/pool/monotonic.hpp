@@ -97,8 +97,8 @@ public:
                              [&] { return core_.template get<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than lack
-    /// of memory are reported.
+    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink receives
+    /// errors of this resource other than lack of memory.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -107,8 +107,8 @@ public:
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.try_get(bytes, alignment, &s); });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// lack of memory are reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
+    /// receives errors of this resource other than lack of memory.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -191,14 +191,14 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed. Only work that `s` has now may
-    /// still use the blocks that `s` allocated or freed.
+    /// Must be called before a raw `cudaStream_t` is destroyed. Ends the uses by `s`: only its work
+    /// enqueued so far may still use the blocks that it allocated or freed.
     void retire(stream s) { core_.retire(s); }
     /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
     /// graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on devices of streams that did not use this resource must be complete.
+    /// Streams   Waits for the devices of its streams. Launches on other devices must be complete.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the device of the memory.
     [[nodiscard]] auto device() const

@@ -102,8 +102,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors of the pool other
-    /// than lack of memory are reported; those of the upstream may be hidden by its `try_allocate`.
+    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink receives
+    /// errors of this pool other than lack of memory; the upstream may hide its own.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept
@@ -113,8 +113,8 @@ public:
         return seen.allocate(bytes, &s, at,
                              [&] { return core_.try_allocate(s, bytes, alignment); });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// lack of memory are reported.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
+    /// receives errors of this pool other than lack of memory; the upstream may hide its own.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                       call_site at = call_site::current()) noexcept
@@ -194,7 +194,7 @@ public:
     /// graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on devices of streams that did not use this pool must be complete.
+    /// Streams   Waits for the devices of its streams. Launches on other devices must be complete.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();

@@ -31,8 +31,9 @@ struct pool_options {
     /// For virtual memory only: maps pages of free blocks to a new block before new memory is
     /// reserved. The host may wait until they are unused.
     bool remap = false;
-    /// For virtual memory only: if reserved bytes would exceed the live peak by this share (0.07
-    /// for 7 %), requests may get free pages at second addresses (infinity: never).
+    /// For virtual memory only: the share (0.07 for 7 %) by which reserved bytes may exceed the
+    /// peak of live bytes before requests may get pages of free blocks, at second addresses, in
+    /// place of new memory. Infinity: no limit.
     double slack = std::numeric_limits<double>::infinity();
 };
 

@@ -46,8 +46,9 @@ public:
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Creates a slab over `upstream`, and reserves at least `options.initial_size` bytes, or fewer
-    /// if `max_size` has no room for another whole block. Throws the exceptions of the upstream.
+    /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
+    /// whole blocks, or as many whole blocks as `max_size` permits. Throws the exceptions of the
+    /// upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{"slab", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,

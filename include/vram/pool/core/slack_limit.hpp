@@ -24,8 +24,8 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory of the device of the request's stream. Returns 0 with `remap`,
-    /// without a slack limit, or if the query fails.
+    /// Returns the total memory, in bytes, of the device of the request `r`. Returns 0 if it is not
+    /// needed (with `remap`, or without a slack limit) or if the query fails.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -39,8 +39,8 @@ public:
         if (bytes != 0) { device_ = bytes; }
     }
 
-    /// Returns how many of the `fresh` bytes needed for `r` must come from free pages, to keep the
-    /// slack limit; 0 if none, or if too many addresses are reserved.
+    /// Returns how many of the `fresh` new bytes for `r` must come from free pages instead, so that
+    /// the slack limit holds. Returns 0 if none must, or if too many addresses are reserved.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -50,9 +50,9 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // Each second address of a page uses up addresses, so the slack is not enforced beyond
-        // `most_addresses` times the peak of live bytes, or beyond the device's total memory if
-        // it is known.
+        // Mapping pages to second addresses uses up addresses. So the slack limit does not apply if
+        // the reserved addresses exceed `most_addresses` times the peak of live bytes or, if known,
+        // the device's total memory.
         std::size_t const addresses = core.heap_.blocks().reserved();
         bool const        beyond    = device_ != 0 && addresses > device_;
         if (beyond || addresses / most_addresses > most) { return 0; }
@@ -62,12 +62,12 @@ public:
     }
 
 private:
-    /// The slack is not enforced once the reserved addresses exceed the peak of live bytes times
-    /// this number.
+    /// The slack limit does not apply while the reserved addresses exceed this multiple of the peak
+    /// of live bytes: it would use up more addresses.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes up to which a slack above 0 is not enforced: mapping
-    /// pages to second addresses is not worth the time.
+    /// Returns the number of reserved bytes up to which a slack limit above 0 does not apply:
+    /// mapping pages to second addresses is not worth the time for so little memory.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;

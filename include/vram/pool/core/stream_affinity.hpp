@@ -16,7 +16,8 @@ namespace vram {
 namespace detail {
 
 /// Assigns each stream a seat (the index of a shard): a new stream gets the seat with the fewest
-/// streams. Readers search without a lock, and may get a wrong seat: every shard can serve.
+/// streams. Searches take no lock and may return the seat of another stream: this is harmless,
+/// because every shard can serve every stream.
 ///
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any threads may call concurrently; a move needs exclusive access.

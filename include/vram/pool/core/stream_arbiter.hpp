@@ -99,8 +99,8 @@ public:
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            // No wait helps, because a captured stream may use the place: takes back the demand to
-            // wait, and searches for another.
+            // No wait helps, because a captured stream may use the place: resets `must_wait`, and
+            // searches for another place.
             *must_wait = false;
         }
     }
@@ -131,8 +131,8 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`. Stops at a stream under capture: memory that
-    /// it freed is kept for its graph (`retain`) or unavailable until the next request.
+    /// Makes the host wait for the streams in `held`. If a capture prevents that for one, stops,
+    /// and makes the memory that this stream freed unavailable (`make_unavailable`).
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -148,8 +148,9 @@ public:
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records by `record(slot, epoch)` that the stream `s`, number `slot`, may use a freed block
-    /// until `epoch`. If that fails, reports the error and waits for `s`.
+    /// Records a free on the stream `s`: calls `record(slot, epoch)` with the number of the stream
+    /// and the epoch of its work that may still use the block. If that fails, reports the error and
+    /// waits for `s`.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -165,8 +166,8 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// Records a free that another thread queued, without a query of the stream, which that thread
-    /// may be capturing. If that fails, waits for all devices.
+    /// Records a free on `s` that another thread queued. Does not query `s`, because that thread
+    /// may be capturing it. If no record is possible, the host waits for devices instead.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {
@@ -184,8 +185,8 @@ public:
         if (events_ == event_policy::eager) { its.try_record(); }
     }
 
-    /// Returns a function of a `tag` (a stream's use of freed memory, until an epoch of its work):
-    /// true if that use is complete, otherwise false.
+    /// Returns a function that takes a `tag` (a stream's pending use of freed memory) and returns
+    /// true if that use is complete.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
@@ -204,8 +205,9 @@ public:
     }
 
 private:
-    /// Keeps memory that a captured stream has freed from requests: for its graph (`retain`) if
-    /// frees do not query captures (`plain_`), otherwise until the next request.
+    /// Withholds from requests the memory that a captured stream has freed since its last event. If
+    /// frees do not query captures (`plain_`), `retain` keeps it for graphs, otherwise it is
+    /// available again at the next request.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -216,8 +218,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Returns the result after a failed record: `idle` if `done` (the host has waited for the
-    /// stream instead), otherwise `lost`, after a report of a leak.
+    /// Returns the result of a free that could not be recorded: `idle` if the host has waited
+    /// instead (`done`); otherwise reports a leak and returns `lost`.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

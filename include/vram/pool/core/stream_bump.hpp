@@ -125,8 +125,8 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// For an address in a chunk, completes the error of a rejected free: a wrong size if the bytes
-    /// are 0 or exceed the used memory, otherwise a free of free memory.
+    /// Completes the error of a rejected free if its address is in a chunk: a wrong size if that
+    /// memory is used but the bytes are 0 or reach beyond it, otherwise a free of free memory.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -137,9 +137,9 @@ public:
         }
     }
 
-    /// Frees the blocks since the mark `serial` (0: all), after `visit(address, bytes)` for each
-    /// range. Returns the bytes that were live; 0, without a free, if the use by the stream `on`
-    /// could be neither recorded nor awaited.
+    /// Frees the blocks since the mark `serial` (0: all), and returns the bytes of the live ones.
+    /// First calls `visit(address, bytes)` for their memory in each chunk. If the use by the stream
+    /// `on` can be neither recorded nor awaited, frees nothing and returns 0.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -159,8 +159,8 @@ public:
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The pending use, by streams, of a chunk without allocated blocks, for which the host
-            // waits if every such chunk is in use; empty if no wait helps.
+            // A pending use of a chunk without allocated blocks: the host waits for it if every
+            // such chunk is in use. Empty if no wait helps.
             tags              almost;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {

@@ -74,14 +74,14 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // The quick list is chosen by the size computed from the request: a load of `b->bytes`,
-        // which may be larger, would delay the next allocation from that list.
+        // Chooses the quick list (cached blocks of one size) by the requested size: reading
+        // `b->bytes`, which may be larger, would delay the next allocation from that list.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates from the reserved memory, if necessary after a wait, or returns null. `all`:
-    /// examines every block. If `must_wait` is not null, sets it to true instead of waiting.
+    /// Allocates from the reserved memory, or returns null. `all`: examines every free block. If a
+    /// wait is needed and `must_wait` is not null, sets it to true instead of waiting.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
@@ -91,14 +91,12 @@ public:
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block in a free block between large ones, without a wait, or returns null
-    /// if none fits. After 16 such blocks returns null once, so that the caller grows the heap for
-    /// small blocks.
+    /// Allocates a small block in a free block of the heap for large ones, without a wait. Returns
+    /// null if that is impossible, and once after 16 such blocks, so that the caller grows the heap
+    /// for small ones.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
-        // Null makes the caller grow the heap for small blocks, so that later requests need not
-        // search here.
         if (holes_ == enough_holes) {
             holes_ = 0;
             return nullptr;
@@ -124,8 +122,8 @@ public:
         // The free was valid, but its stream could be neither recorded nor waited for: the block
         // stays live.
         if (how == freed::lost) { return true; }
-        // No stream uses the block any more: forgets the stream of an earlier free. A list of uses
-        // (`several`) stays, because it contains the uses by captured graphs.
+        // No stream uses the block any more: clears the stream recorded at an earlier free of its
+        // memory. A list of uses (`several`) stays: it contains the uses by captured graphs.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -162,8 +160,8 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Other streams wait for an event of `on`. With `event_policy::eager` it is recorded now,
-        // because `on` may be destroyed before such a wait.
+        // Other streams must wait for an event of `on` before they use the chunk. With
+        // `event_policy::eager`, records it now, because `on` may be destroyed before that.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -184,9 +182,9 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Finds the chunk that must grow least so that `r` fits at its end; null `base`: none. No
-    /// other thread can grow it until `end_growth`. `from(block)`: lowest usable address in its
-    /// last block.
+    /// Returns a plan to grow the chunk that needs the fewest bytes to hold `r` at its end; null
+    /// `base`: none can grow. Blocks other growth of that chunk until `end_growth`. `r` begins at
+    /// `from(last block)` or later.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
@@ -231,8 +229,8 @@ public:
         timelines().poll();
         coalesce_pending();
     }
-    /// If there are several streams, records the missing events behind their frees. Queries all
-    /// events, and coalesces the blocks that streams no longer use.
+    /// Coalesces the blocks that streams no longer use, as a query of all events shows. With
+    /// several streams, first tries to record the events that are missing behind frees.
     void poll_all() {
         timelines().try_record_all();
         poll();
@@ -320,8 +318,8 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // A large request first queries the streams of a block that fits better than a ready one:
-        // they may have finished with it.
+        // Before a large request divides a ready block, queries if streams are done with a block
+        // that fits better.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
@@ -329,8 +327,8 @@ protected:
         return b != nullptr ? b->pointer() : nullptr;
     }
 
-    /// Queries all streams and coalesces all free blocks of `heap`. Does nothing if the stream of
-    /// `r` is being captured.
+    /// Queries all streams and coalesces free blocks of `heap`. Does nothing if the stream of `r`
+    /// is being captured.
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
@@ -366,8 +364,8 @@ protected:
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: of a live block, the list has at most one use, by a captured graph, and it
-        // has room for eight.
+        // Cannot fail: the list has room for eight uses, and that of a live block has at most one,
+        // by a captured graph.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }

@@ -75,8 +75,8 @@ public:
         return how != freed::lost;
     }
 
-    /// Adds a chunk, and allocates a block of it for the stream `on` (null: the host). If `order`
-    /// is not null, it equals `on`, and other streams must wait for it.
+    /// Adds a chunk, and allocates a block of it for the stream `on` (null: the host). `order` is
+    /// null if all streams may use the chunk now, otherwise `on`: others must wait for it.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -128,8 +128,8 @@ public:
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Makes the host wait for all streams, and, if a block is still live (`something_out`), for
-    /// whole devices.
+    /// Makes the host wait until no stream uses freed memory. If a block is still live
+    /// (`something_out`), first waits for devices, because its users are unknown.
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
@@ -174,8 +174,8 @@ private:
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Keeps for the graph of the captured stream `slot`, and so from other requests, the blocks
-    /// that this stream freed since its last event (until `end_captures`).
+    /// Keeps the blocks that the captured stream `slot` has freed since its last event for its
+    /// graphs: other streams cannot allocate them until `end_captures`.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -183,12 +183,12 @@ private:
         }
     }
 
-    /// The free blocks among which a `stream_arbiter` selects: a clean block (used by no stream),
-    /// otherwise the block that each stream freed first.
+    /// The free blocks among which a `stream_arbiter` selects: a clean block (used by no stream) if
+    /// there is one, otherwise the oldest block in the list of each stream.
     struct candidates {
         struct place {
-            /// The selected block. If null: a clean block (free, used by no stream) if `cost` is
-            /// `ready`, otherwise no block was found.
+            /// The selected block. Null means any clean block (free, used by no stream) if `cost`
+            /// is `ready`, otherwise that no block was found.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
