@@ -14,7 +14,8 @@
 namespace vram {
 
 /// A growth policy: makes each chunk at least `share` of the bytes that the pool has reserved so
-/// far. If `share` is above 0, the number of chunks is logarithmic in the reserved bytes.
+/// far, if the upstream permits. With a `share` above 0, the number of chunks is logarithmic in
+/// these bytes.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///

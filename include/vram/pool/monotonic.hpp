@@ -76,7 +76,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     = default;
     /// Waits for the streams that may still use the memory, and returns every chunk to the
-    /// upstream. Live blocks are freed without a report.
+    /// upstream. Frees live blocks without a report. Does nothing at the end of the process.
     ~monotonic() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.

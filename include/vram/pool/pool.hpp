@@ -71,7 +71,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     = default;
     /// Waits for the streams that may still use the memory, reports live blocks as leaks, and
-    /// returns every chunk to the upstream.
+    /// returns every chunk to the upstream. Does nothing at the end of the process.
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.

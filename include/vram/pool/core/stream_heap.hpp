@@ -197,7 +197,8 @@ public:
         heaps().end_growth(m, by);
     }
 
-    /// Removes and returns a chunk that no stream uses, or a chunk without bytes. Never waits.
+    /// Removes and returns a chunk that has no live block and is used by no stream, or a chunk
+    /// without bytes. Never waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = timelines().for_asker(nullptr, false);
         flush_quick_lists();
