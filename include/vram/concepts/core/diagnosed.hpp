@@ -156,6 +156,16 @@ template <class Stream, class Platform>
 concept stream_of_another_platform =
     requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
 
+/// False for memory of another platform than `Platform` if that other platform has a device: copies
+/// cannot use it as pinned memory. Memory of the host alone is allowed, because it is pageable.
+template <class R, class Platform>
+inline constexpr bool pinned_for = true;
+template <class R, class Platform>
+    requires(!std::same_as<typename R::platform::device_resource,
+                           typename R::platform::pinned_resource>)
+inline constexpr bool pinned_for<R, Platform> =
+    std::same_as<typename R::platform::stream, typename Platform::stream>;
+
 /// Called if a program passes a stream to memory of another platform. Does not compile, with a
 /// sentence that states the remedy.
 template <class Stream>
