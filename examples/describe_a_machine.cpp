@@ -86,7 +86,7 @@ void memory_of_the_driver() {
     sim_node   node;
     sim_stream stream;
     // As a cudaMemPool_t that keeps 1 GiB and never has more than 2 GiB.
-    sim_async_options const limits{.release_threshold = 1_GiB, .maximum = 2_GiB};
+    sim_async_options const limits{.release_threshold = 1_GiB, .maximum_size = 2_GiB};
     sim_async_resource      memory{sim_device{0}, limits};
     void* const             p = memory.allocate(stream, 512_MiB);
     expects(memory.try_allocate(stream, 2_GiB) == nullptr, "above the maximum");

@@ -187,7 +187,7 @@ PAIR(synchronous_free_of_memory_in_use, free_before_last_use,
 
 PAIR(reused_memory_while_the_old_user_runs, race,
      "A pool reuses memory in the order of the free, so earlier uses must be ordered before it") {
-    sim_async_resource memory{sim_device{}, {.maximum = 4096}};
+    sim_async_resource memory{sim_device{}, {.maximum_size = 4096}};
     sim_stream const   s, t;
     block const        q;
     sim_range const    p = of(memory, s);
@@ -235,7 +235,7 @@ PAIR(free_on_a_stream_that_does_not_know_the_allocation, free_before_last_use,
 
 PAIR(wait_of_the_pool_is_no_wait_of_the_program, race,
      "cudaMemPoolReuseAllowInternalDependencies: a program must not rely on waits of the pool") {
-    sim_async_resource memory{sim_device{}, {.maximum = 4096}};
+    sim_async_resource memory{sim_device{}, {.maximum_size = 4096}};
     sim_stream const   s, t;
     block const        q;
     sim_range const    p = of(memory, s);
@@ -304,7 +304,7 @@ PAIR(managed_memory_exhausted, capacity_exceeded,
 
 PAIR(maximum_of_a_memory_pool, capacity_exceeded,
      "cudaMemPoolProps::maxSize limits the memory of a pool", .checks = {.capacity = true}) {
-    sim_async_resource memory{sim_device{}, {.maximum = 64_KiB}};
+    sim_async_resource memory{sim_device{}, {.maximum_size = 64_KiB}};
     sim_stream const   s;
     void*              p = nullptr;
     MISTAKE(p = memory.try_allocate(s, right ? 64_KiB : 65_KiB));

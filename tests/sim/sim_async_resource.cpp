@@ -121,11 +121,33 @@ TEST_CASE("sim_async_resource: a trim keeps unused bytes besides the live ones")
 
 TEST_CASE("sim_async_resource: the pool reserves no more than its maximum") {
     sim_node           node{small()};
-    sim_async_resource memory{sim_device{}, {.maximum = 64_KiB}};
+    sim_async_resource memory{sim_device{}, {.maximum_size = 64_KiB}};
     sim_stream         s;
     CHECK(memory.try_allocate(s, 65_KiB) == nullptr);
     void* const p = memory.allocate(s, 64_KiB);
     memory.deallocate(s, p, 64_KiB);
+}
+
+TEST_CASE("sim_async_resource: it is made like cuda_async_resource, with options alone") {
+    sim_node           node{small()};
+    sim_async_resource memory{{.initial_size = 128_KiB, .maximum_size = 256_KiB}};
+    sim_stream         s;
+    CHECK(memory.device() == sim_device::current());
+    CHECK(memory.usage().reserved == 128_KiB);
+    CHECK(memory.usage().live == 0);
+    CHECK(node.figures().used == 128_KiB);
+    CHECK(memory.try_allocate(s, 257_KiB) == nullptr);
+    memory.deallocate(s, memory.allocate(s, 256_KiB), 256_KiB);
+    s.synchronize();
+    CHECK(memory.usage().reserved == 128_KiB); // the initial memory is kept
+}
+
+TEST_CASE("sim_async_resource: the constructor throws if the initial size is refused") {
+    sim_node node{small()};
+    CHECK_THROWS_AS((sim_async_resource{{.initial_size = 64_KiB, .maximum_size = 32_KiB}}),
+                    out_of_memory);
+    CHECK_THROWS_AS((sim_async_resource{sim_device{0}, {.initial_size = 64_GiB}}), out_of_memory);
+    CHECK(node.figures().used == 0);
 }
 
 TEST_CASE("sim_async_resource: memory from allocate_sync can be used by every stream that the host "

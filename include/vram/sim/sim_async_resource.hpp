@@ -7,7 +7,8 @@
 #include <vram/base/align.hpp>    // default_alignment, valid_alignment
 #include <vram/base/contract.hpp> // expects
 #include <vram/base/core/process_exit.hpp>
-#include <vram/base/error.hpp> // report_error
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/error.hpp>           // report_error
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/refused_free.hpp>
@@ -19,18 +20,22 @@
 #include <vram/sim/sim_platform.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>          // shared_ptr
 #include <source_location> // source_location
 #include <vector>          // vector
 
 namespace vram {
 
-/// The limits of a `sim_async_resource`, in bytes.
+/// The sizes of a `sim_async_resource` in bytes, with the names of `cuda_pool_options`.
 struct sim_async_options {
+    /// Number of bytes that the constructor reserves, and that the pool keeps.
+    std::size_t initial_size = 0;
     /// Number of reserved bytes, live ones included, above which the pool returns unused memory to
-    /// the device after an allocation or free.
+    /// the device after an allocation or free. Unlike CUDA's, the default keeps nothing.
     std::size_t release_threshold = 0;
-    std::size_t maximum           = unsatisfiable;
+    /// Largest number of bytes that the pool may reserve. 0 means no limit.
+    std::size_t maximum_size = 0;
 };
 
 /// Allocates stream-ordered memory from a pool on one device. Later work of the stream that freed a
@@ -46,15 +51,21 @@ public:
     using at         = std::source_location; ///< type of the source location in reports
     using properties = property_set<device_accessible>;
 
-    explicit sim_async_resource(sim_device        device  = sim_device::current(),
-                                sim_async_options options = {})
+    /// Makes a pool on the current device.
+    explicit sim_async_resource(sim_async_options const& options = {}, at w = at::current())
+        : sim_async_resource{sim_device::current(), options, w} {}
+    /// Makes a pool on `device`.
+    explicit sim_async_resource(sim_device device, sim_async_options const& options = {},
+                                at w = at::current())
         : device_{device}, owner_{std::make_shared<owner>(device.machine())} {
         detail::process_exit::watch();
-        owner_->pool->device    = device.index();
-        owner_->pool->threshold = options.release_threshold;
-        owner_->pool->maximum   = options.maximum;
-        owner_->pool->peers     = std::make_shared<std::vector<bool>>(
-            device.machine().options.devices, device.machine().options.peer_access);
+        detail::sim_pool& pool = *owner_->pool;
+        pool.device            = device.index();
+        pool.threshold         = detail::larger_of(options.release_threshold, options.initial_size);
+        if (options.maximum_size != 0) { pool.maximum = options.maximum_size; }
+        pool.peers = std::make_shared<std::vector<bool>>(device.machine().options.devices,
+                                                         device.machine().options.peer_access);
+        if (options.initial_size != 0) { reserve(options.initial_size, w); }
     }
 
     /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does.
@@ -74,18 +85,7 @@ public:
         // allocated.
         call.throw_report();
         void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
-        if (p == nullptr) {
-            call.throw_report();
-            detail::sim_device_state const& d = m.at(device_.index());
-            throw out_of_memory{{.asked        = bytes,
-                                 .rounded      = align(bytes, m.options.granularity),
-                                 .alignment    = alignment,
-                                 .stream       = s.id.load(),
-                                 .live         = owner_->pool->live,
-                                 .reserved     = owner_->pool->reserved,
-                                 .device_free  = d.free(),
-                                 .device_total = d.capacity}};
-        }
+        if (p == nullptr) { refuse(call, bytes, alignment, s.id.load()); }
         return p;
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
@@ -209,6 +209,29 @@ private:
     std::size_t return_unused(std::size_t keep) {
         std::size_t const held = saturating_add(owner_->pool->live, keep);
         return detail::sim_heap::trim(device_.machine(), *owner_->pool, held);
+    }
+    /// Reserves memory for the pool. The caller is the constructor.
+    void reserve(std::size_t bytes, at w) {
+        detail::sim_call call{device_.machine(), sim_call_kind::allocate, device_.index(), w,
+                              bytes};
+        call.throw_report();
+        if (!detail::sim_heap{call}.reserve(*owner_->pool, bytes)) {
+            refuse(call, bytes, default_alignment, 0);
+        }
+    }
+    [[noreturn]] void refuse(detail::sim_call& call, std::size_t bytes, std::size_t alignment,
+                             std::uint64_t stream) const {
+        call.throw_report();
+        detail::sim_machine&            m = device_.machine();
+        detail::sim_device_state const& d = m.at(device_.index());
+        throw out_of_memory{{.asked        = bytes,
+                             .rounded      = align(bytes, m.options.granularity),
+                             .alignment    = alignment,
+                             .stream       = stream,
+                             .live         = owner_->pool->live,
+                             .reserved     = owner_->pool->reserved,
+                             .device_free  = d.free(),
+                             .device_total = d.capacity}};
     }
     void set_access(sim_device peer, bool allowed) {
         std::unique_lock const held{device_.machine().mutex};

@@ -3,8 +3,6 @@
 
 #include "machine.hpp"
 
-#include <vram/base/align.hpp> // unsatisfiable
-
 #include <algorithm> // max
 
 using namespace doubles::cudart;
@@ -17,7 +15,7 @@ void set_up(machine& m, CUmemPoolHandle_st& pool) {
     pool.memory.emplace(
         m.device(pool.device),
         vram::sim_async_options{.release_threshold = static_cast<std::size_t>(pool.threshold),
-                                .maximum = pool.maximum == 0 ? vram::unsatisfiable : pool.maximum});
+                                .maximum_size      = pool.maximum});
 }
 
 /// Runs `body(pool)` if the pool exists.

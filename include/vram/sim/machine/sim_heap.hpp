@@ -70,6 +70,15 @@ public:
         return true;
     }
 
+    /// Reserves memory of the device for `pool`. Returns false if that is refused.
+    bool reserve(sim_pool& pool, std::size_t bytes) {
+        std::size_t const counted = round(bytes);
+        if (m_.at(pool.device).lost) { call_.admit(); }
+        if (refused() || counted > allowed(pool)) { return refuse(pool.device, bytes) != nullptr; }
+        grow(pool, counted);
+        return true;
+    }
+
     /// Allocates memory from `pool` in the order of the stream `s`. Returns null if the allocation
     /// is refused.
     void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
@@ -229,10 +238,7 @@ private:
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);
-        sim_device_state& d       = m_.at(pool.device);
-        if (counted > std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved))) {
-            return refuse(pool.device, bytes);
-        }
+        if (counted > allowed(pool)) { return refuse(pool.device, bytes); }
         sim_block* const block =
             m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
         if (block == nullptr) { return refuse(pool.device, bytes); }
@@ -248,7 +254,7 @@ private:
         s.capture->live[block->begin]         = block;
         start(*block, counted);
         pool.reserved += counted;
-        d.used += counted;
+        m_.at(pool.device).used += counted;
         note_used(pool.device);
         pool.live += counted;
         pool.peak_live     = std::max(pool.peak_live, pool.live);
@@ -312,10 +318,8 @@ private:
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);
         };
-        sim_device_state& d = m_.at(pool.device);
-        std::size_t const allowed =
-            std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved));
-        if (bytes > saturating_add(pool.reserved - pool.live, allowed)) { return false; }
+        std::size_t const more = allowed(pool);
+        if (bytes > saturating_add(pool.reserved - pool.live, more)) { return false; }
         std::size_t room = pool.reserved - pool.live - pool.pending_bytes;
         while (room < bytes) {
             sim_pool::waiting* const w = pool.first(ordered);
@@ -324,20 +328,28 @@ private:
             claim(pool, s, *w);
         }
         if (room >= bytes) { return true; }
-        while (bytes - room > allowed && !pool.pending.empty()) {
+        while (bytes - room > more && !pool.pending.empty()) {
             sim_pool::waiting const& oldest = pool.pending.begin()->second;
             room += oldest.bytes;
             s.vclock.join_by_resource(oldest.vclock);
             claim(pool, s, oldest);
             if (room >= bytes) { return true; }
         }
-        if (bytes - room > allowed) { return false; }
-        pool.reserved += bytes - room;
-        call_.pay(m_.options.costs.grow_async, bytes - room);
-        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
-        d.used += bytes - room;
-        note_used(pool.device);
+        if (bytes - room > more) { return false; }
+        grow(pool, bytes - room);
         return true;
+    }
+    /// Returns how many more bytes the pool may reserve.
+    [[nodiscard]] std::size_t allowed(sim_pool const& pool) const {
+        std::size_t const left = pool.maximum - std::min(pool.maximum, pool.reserved);
+        return std::min(m_.at(pool.device).free(), left);
+    }
+    void grow(sim_pool& pool, std::size_t bytes) {
+        call_.pay(m_.options.costs.grow_async, bytes);
+        pool.reserved += bytes;
+        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        m_.at(pool.device).used += bytes;
+        note_used(pool.device);
     }
     static void claim(sim_pool& pool, sim_stream_state& s, sim_pool::waiting const& w) {
         if (w.place.pending()) { s.waits.push_back(w.place); }
