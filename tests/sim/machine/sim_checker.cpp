@@ -233,6 +233,7 @@ TEST_CASE("sim_checker: a read or write after a free is reported with the free")
         t.kernel(t.a, access, t.d);
         sim_report const r = t.one(sim_mistake::use_after_free);
         CHECK(std::string{r.first.name} == "free");
+        CHECK(r.missing.find("free the block after its last use") != std::string::npos);
         t.d = nullptr;
     }
 }

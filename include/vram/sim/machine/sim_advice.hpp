@@ -54,6 +54,11 @@ namespace detail {
                                       : missing(item, r.first_by);
 }
 
+/// The advice of a report of a use after free.
+inline constexpr char const* sim_advice_if_freed =
+    "the memory was freed before: free the block after its last use, on the stream of that use or "
+    "on one that waits for it";
+
 /// Returns the advice of a race report: how the program could order `r.second` after `r.first`.
 /// `call` is the call of vram in which the program is, or null.
 [[nodiscard]] inline std::string sim_advice(sim_report const& r, part_call const* call = nullptr) {

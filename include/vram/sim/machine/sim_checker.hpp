@@ -272,7 +272,7 @@ private:
         if (gone) {
             if (!on_.bounds) { return true; }
             report({sim_mistake::use_after_free, step, part->released, range.begin(), range.bytes,
-                    "the memory was freed before", part->description()});
+                    sim_advice_if_freed, part->description()});
             return false;
         }
         sim_inner_block* const before = parts.before(range.begin());
@@ -352,7 +352,7 @@ private:
                 if (freed) {
                     r.kind    = sim_mistake::use_after_free;
                     r.first   = block->released;
-                    r.missing = "the memory was freed before";
+                    r.missing = sim_advice_if_freed;
                 }
                 report(std::move(r));
             }
