@@ -7,7 +7,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/gauge.hpp>
 #include <vram/base/over_limit.hpp>
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/diagnosed.hpp> // always_false, checked_upstream, refuse_copy
 #include <vram/concepts/core/observation.hpp>
 #include <vram/concepts/observer.hpp> // memory_event_kind
 #include <vram/concepts/powers.hpp>   // fallible_resource, reusing_resource
@@ -171,9 +171,26 @@ private:
     std::size_t   limit_;
 };
 
+namespace detail {
+/// The type of `with::limiting`.
+struct limiting_word {
+    [[nodiscard]] constexpr auto operator()(std::size_t limit) const {
+        return with::layer<vram::limiting>(limit);
+    }
+    /// Does not compile: the limit is missing.
+    template <class Upstream>
+    friend Upstream operator|(Upstream upstream, limiting_word) {
+        static_assert(always_false<Upstream>,
+                      "the limit is missing: write with::limiting(bytes), such as source | "
+                      "with::limiting(8_GiB)");
+        return upstream;
+    }
+};
+} // namespace detail
+
 namespace with {
 /// Puts a `limiting` layer over a resource: `source | with::limiting(8_GiB)`.
-[[nodiscard]] inline auto limiting(std::size_t limit) { return layer<vram::limiting>(limit); }
+inline constexpr detail::limiting_word limiting{};
 } // namespace with
 
 } // namespace vram
