@@ -40,8 +40,9 @@ inline contract_handler set_contract_handler(contract_handler handler) noexcept 
 [[noreturn]] inline void
 broken_contract(char const* what, std::source_location where = std::source_location::current()) {
     if (detail::on_broken_contract != nullptr) { detail::on_broken_contract({what, where}); }
-    std::fprintf(stderr, "%s:%u: vram: broken contract in %s: %s\n", where.file_name(),
-                 static_cast<unsigned>(where.line()), where.function_name(), what);
+    // The name of a function of a template is long, so it comes last.
+    std::fprintf(stderr, "vram: broken contract: %s\n  found at %s:%u, in %s\n", what,
+                 where.file_name(), static_cast<unsigned>(where.line()), where.function_name());
     std::abort();
 }
 
