@@ -270,6 +270,29 @@ TEST_CASE("sim_options: copies of pinned memory in a cache of the host take long
     pinned.deallocate_sync(host, 8_KiB);
 }
 
+TEST_CASE("sim_options: no copy is faster than the link, also of memory in a cache of the host") {
+    sim_options o;
+    o.backed           = false;
+    o.host_bandwidth   = 1'000'000'000;
+    o.copy_latency     = sim_time{0};
+    o.core_cache       = 16_KiB;
+    o.cached_bandwidth = 2'000'000'000;
+    sim_node            node{o};
+    sim_pinned_resource pinned;
+    sim_resource        memory;
+    sim_stream          s;
+    std::byte           plain[1000];
+    void* const         host  = pinned.allocate_sync(1000);
+    void* const         there = memory.allocate_sync(1000);
+    sim_platform::host_copies(host, plain, 1000);
+    sim_time const since = node.now();
+    sim_copy(s, there, host, 1000);
+    s.synchronize();
+    CHECK(node.now() - since == 1us);
+    memory.deallocate_sync(there, 1000);
+    pinned.deallocate_sync(host, 1000);
+}
+
 TEST_CASE("sim_costs: calls on different devices do not wait for each other" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {

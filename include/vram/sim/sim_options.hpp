@@ -236,7 +236,7 @@ struct sim_options {
     /// copies that are declared with `sim_host_copies` is in it.
     std::size_t core_cache = 0;
     /// Speed of copies between a device and pinned memory that is in the cache of a core, in bytes
-    /// per second. 0 means `host_bandwidth`.
+    /// per second, if lower than `host_bandwidth`. 0 means `host_bandwidth`.
     std::size_t cached_bandwidth = 0;
     /// If true, devices can access pageable memory through the host's page tables, and an
     /// asynchronous copy may use it until a wait. If false, a copy outside a capture has read a

@@ -41,7 +41,8 @@ inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& rout
     bool const        up   = route.engine == sim_engine::to_device;
     bool const        link = up || route.engine == sim_engine::to_host;
     std::size_t const slow = s.machine->options.cached_bandwidth;
-    if (slow == 0 || !link || route.pageable() || s.capture || c.height * c.depth != 1) {
+    if (slow == 0 || slow >= route.bandwidth || !link || route.pageable() || s.capture ||
+        c.height * c.depth != 1) {
         return {};
     }
     std::size_t const held = s.machine->caches.take(sim_address(up ? c.from : c.to), c.width);
