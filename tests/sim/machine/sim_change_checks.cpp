@@ -117,3 +117,24 @@ TEST_CASE("sim_change_checks: a wait for a value that is queued before the switc
     pinned.deallocate_sync(word, 4);
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("sim_change_checks: after a lost order, only what follows the switch is checked") {
+    sim_node     node{{.on_report = sim_on_report::collect}};
+    sim_resource memory;
+    sim_stream   a, b;
+    void* const  p = memory.allocate_sync(64);
+    write_on(a, p);
+    node.machine().checker.lose_order();
+    write_on(b, p);
+    node.set_checks({});
+    write_on(a, p); // may follow the write on `b` by the lost order
+    CHECK(node.reports().empty());
+    write_on(b, p);
+    REQUIRE(node.reports().size() == 1);
+    CHECK(node.take_reports().at(0).kind == sim_mistake::race);
+    CHECK(node.unchecked().orders == 1);
+    a.synchronize();
+    b.synchronize();
+    memory.deallocate_sync(p, 64);
+    CHECK(node.reports().empty());
+}
