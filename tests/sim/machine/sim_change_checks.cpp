@@ -118,6 +118,30 @@ TEST_CASE("sim_change_checks: a wait for a value that is queued before the switc
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("sim_change_checks: a write while no access was recorded is no uninitialised read") {
+    for (bool const bounds_first : {false, true}) {
+        CAPTURE(bounds_first);
+        sim_node     node{{.on_report = sim_on_report::collect}};
+        sim_resource memory;
+        sim_stream   s;
+        void* const  p    = memory.allocate_sync(64);
+        auto const   read = [&](void* at) { sim_launch(s, {.reads = {{at, 64}}}); };
+        node.set_checks({.races = false, .bounds = false, .residency = false});
+        write_on(s, p);
+        if (bounds_first) { node.set_checks(no_races); }
+        node.set_checks({.races = false, .uninitialised = true});
+        read(p);
+        CHECK(node.reports().empty());
+        void* const q = memory.allocate_sync(64);
+        read(q);
+        REQUIRE(node.reports().size() == 1);
+        CHECK(node.take_reports().at(0).kind == sim_mistake::uninitialised_read);
+        s.synchronize();
+        memory.deallocate_sync(p, 64);
+        memory.deallocate_sync(q, 64);
+    }
+}
+
 TEST_CASE("sim_change_checks: after a lost order, only what follows the switch is checked") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;

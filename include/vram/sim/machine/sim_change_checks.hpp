@@ -52,10 +52,13 @@ private:
 /// conflicts with an earlier one, because order that arose in between is unknown. The caller holds
 /// the lock of the machine. Throws `std::bad_alloc`.
 inline void sim_change_checks(sim_machine& m, sim_checks const& to) {
+    auto const records   = [](sim_checks const& c) { return c.races || c.bounds || c.residency; };
     sim_checks const was = m.checker.on();
-    if (to.races && !was.races) {
-        // Without these checks, no access was recorded: a write may be missing.
-        sim_begin_histories{!was.bounds && !was.residency}.in(m);
+    bool const       begins = to.races && !was.races;
+    // If no access was recorded so far, a write may be missing.
+    bool const anew = records(to) && !records(was);
+    if (begins || anew) { sim_begin_histories{anew}.in(m); }
+    if (begins) {
         // The order of earlier writes is unknown, so a wait must not be taken to end at one.
         for (auto& [at, word] : m.words) { word.done.clear(); }
         m.checker.since = m.schedule.next_number();
