@@ -165,8 +165,9 @@ void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 2
             for (auto const* book : {&here, &gone, &next}) {
                 CHECK_MESSAGE(*book->broken() == '\0', book->broken());
             }
-            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-            CHECK(node.reports().empty());
+            for (auto const& r : node.reports()) {
+                CHECK_MESSAGE((leaks && r.kind == sim_mistake::leak), r.text());
+            }
         }
     }
 }
