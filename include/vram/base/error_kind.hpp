@@ -74,8 +74,8 @@ struct code_text {
     char const* description = "";
 };
 
-/// One error that is reported to the error sink. A member that is zero or null is not known. The
-/// strings are valid only in the call of the error sink.
+/// One error for the error sink. Except in `kind`, zero or null means unknown or none. Strings are
+/// valid only during the call of the sink.
 struct error {
     error_kind kind;
     /// Address passed to the failed function (such as a free), start of a leaked block, or address

@@ -108,8 +108,8 @@ private:
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Ends a capture of the stream, if there is one, and destroys its graph. Otherwise, events
-    /// that resources still record on the stream would be captured.
+    /// Tries to end a capture of the stream, if any, and destroys its graph, so that events
+    /// recorded later are not captured. Ignores a refusal by CUDA.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

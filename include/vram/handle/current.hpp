@@ -162,7 +162,8 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        // If the slot is missing, or empty after `forget`, `made` makes the default resource.
+        // Without a slot, or if `forget` has emptied it, `made` returns a slot with the default
+        // resource.
         return there ? *found : made(d);
     }
     /// Returns the `slot` (default and current resource) of the device `d`, after making the

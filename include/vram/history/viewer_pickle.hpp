@@ -11,13 +11,13 @@
 
 namespace vram {
 
-/// A `history_format`: a pickle of protocol 2 for pytorch.org/memory_viz, `_memory_viz.py` and
-/// SnapViewer. `viewer_json` writes the same as JSON.
+/// A `history_format`: writes the record as a pickle (protocol 2) for PyTorch's memory viewer
+/// (pytorch.org/memory_viz, `_memory_viz.py`) and SnapViewer. `viewer_json` writes it as JSON.
 ///
 ///     memory.observer().write("run.pickle", viewer_pickle);
 ///
 /// Chunks of the innermost observed resources are segments; blocks are those of the outermost ones.
-/// A block that is older than the record does not appear until its free.
+/// A block older than the record appears only when freed.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Cost      Less than 2 us, and about 100 bytes in the file, for each event.

@@ -164,8 +164,8 @@ public:
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Calls `moved_to` of the upstream: returns the page that now has the physical memory which
-    /// last backed the page of `q`, or null.
+    /// Calls `moved_to` of the upstream: returns another page that now has the physical memory
+    /// which last backed the page of `q`; null if there is none.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {

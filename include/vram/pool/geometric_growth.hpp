@@ -14,8 +14,8 @@
 namespace vram {
 
 /// A growth policy: makes each chunk at least `share` of the bytes that the pool has reserved so
-/// far, if the upstream permits. With a `share` above 0, the number of chunks is logarithmic in
-/// these bytes.
+/// far, if `max_size` and the upstream permit. With a `share` above 0, the number of chunks is
+/// logarithmic in these bytes.
 ///
 ///     pool memory{virtual_resource{}, {}, geometric_growth{.share = 0.5}};
 ///
@@ -24,7 +24,9 @@ struct geometric_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
-    double share = 0.02; ///< a chunk has at least this share of the reserved bytes; from 0 to 64
+    /// A new chunk gets this share of the reserved bytes (`growth_request::held`) or more; less if
+    /// `max_size` or the upstream refuses that. From 0 to 64.
+    double share = 0.02;
     /// Smallest size in bytes of a chunk that serves a request above 1 MiB. For other requests the
     /// smallest size is `unit`.
     std::size_t least = 20_MiB;

@@ -98,8 +98,8 @@ public:
                              [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink receives
-    /// errors other than lack of memory.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -110,8 +110,8 @@ public:
             return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
-    /// receives errors other than lack of memory.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
+    /// `out_of_memory` or lack of host memory go to the error sink.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept

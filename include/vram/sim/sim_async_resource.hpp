@@ -41,7 +41,8 @@ struct sim_async_options {
 /// Allocates stream-ordered memory from a pool on one device. Later work of the stream that freed a
 /// block can reuse its memory; another stream that gets it first waits for the free.
 ///
-/// Failure   `allocate` throws `out_of_memory` at the limit of device or pool, or `sim_error`.
+/// Failure   `allocate` throws `out_of_memory` (limit of device or pool, or an injected fault),
+///           `sim_error` or `sim_race`.
 /// Threads   Any thread may use the resource.
 /// Streams   Another stream may use a block only after an event.
 /// Cost      O(log blocks). Each free is an operation of the simulation.

@@ -22,7 +22,7 @@ namespace vram {
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
 /// waits in the cases in which cudaMemcpyAsync waits.
 ///
-/// Failure   Throws `sim_error`.
+/// Failure   Throws `sim_error` or `sim_race`.
 /// Streams   The source must not change until the copy is complete.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
@@ -93,7 +93,7 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///
-/// Failure   Throws `sim_error`; earlier copies of the batch may be queued.
+/// Failure   Throws `sim_error` or `sim_race`; copies of the batch may be queued.
 inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                            std::span<void const* const> from, std::span<std::size_t const> bytes,
                            std::source_location where = std::source_location::current()) {

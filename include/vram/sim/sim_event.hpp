@@ -16,8 +16,8 @@ namespace vram {
 /// Owns an event of the simulated device. After `record`, the event is complete when all work that
 /// the stream had at that time is complete. A second `record` replaces the first.
 ///
-/// Failure   Members throw `sim_error`, for example for an event that was last recorded in a
-///           capture.
+/// Failure   Members throw `sim_race` or `sim_error`, for example for an event that was last
+///           recorded in a capture.
 /// Threads   Any thread may use the event.
 /// Cost      `record` copies one vector clock.
 class sim_event {

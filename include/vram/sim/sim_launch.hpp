@@ -100,7 +100,7 @@ template <class Type, std::size_t Extent>
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
 ///     });
 ///
-/// Failure   Throws `sim_error`; a later wait throws an exception of `body`.
+/// Failure   Throws `sim_error` or `sim_race`; a later wait throws an exception of `body`.
 /// Streams   The kernel runs in stream order. This call checks its declared accesses.
 template <class Body>
 void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
@@ -155,7 +155,7 @@ private:
 ///
 /// Different orders on two ranks are reported as a deadlock.
 ///
-/// Failure   Throws `std::bad_alloc` or `sim_error`, and has then queued nothing.
+/// Failure   Throws `std::bad_alloc` or `sim_error`, and has then queued nothing; or `sim_race`.
 /// Streams   The part runs in stream order, and cannot be captured.
 inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
                            std::size_t rank, sim_kernel const& work,
@@ -192,7 +192,7 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
 ///
 ///     sim_call_host(stream, sim_host_work{.name = "sum", .reads = {{pinned, n}}}, [=] { ... });
 ///
-/// Failure   Throws `sim_error`; a later wait throws an exception of `body`.
+/// Failure   Throws `sim_error` or `sim_race`; a later wait throws an exception of `body`.
 /// Streams   The function runs in stream order, and may lock and notify a `sim_gate`.
 template <class Body>
 void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& body,

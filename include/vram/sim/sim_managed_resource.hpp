@@ -11,7 +11,8 @@ namespace vram {
 
 /// Allocates managed memory, which does not reduce the free memory of a device.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or `sim_error`.
+/// Failure   Throws `out_of_memory` (limit `sim_options::pinned_capacity`, or an injected fault),
+///           `sim_error` or `sim_race`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks).

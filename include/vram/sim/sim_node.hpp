@@ -239,8 +239,8 @@ private:
     bool                finished_ = false;
 };
 
-/// Expects a mistake until the end of the scope: reports of this kind, or with this key, are not
-/// stored, printed or thrown. The destructor reports if there was none
+/// Expects a mistake until the scope ends: reports of this kind, or with this key, are only
+/// counted, by the innermost object that matches. The destructor reports a count of 0
 /// (`sim_mistake::not_reported`).
 ///
 ///     {
@@ -252,13 +252,13 @@ private:
 /// Cost      While the object exists, each report is compared with it.
 class sim_expect {
 public:
-    /// Until the destructor, counts reports of the kind `kind` instead of storing them. If none
-    /// came, the destructor reports this.
+    /// Until the destructor, counts reports of the kind `kind` instead of storing them. If it
+    /// counts none, the destructor reports this.
     explicit sim_expect(sim_mistake          kind,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.kind = kind}, where} {}
     /// Until the destructor, counts reports with this key (`sim_report::key`) instead of storing
-    /// them. If none came, the destructor reports this.
+    /// them. If it counts none, the destructor reports this.
     explicit sim_expect(std::string          key,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.key = std::move(key)}, where} {}

@@ -141,9 +141,10 @@ struct sim_costs {
     sim_cost allocate_small = {};
     /// `cudaFree` of up to 1 MiB.
     sim_cost free_small = {};
-    /// Added to `allocate_small` if the driver then needs one more page of 2 MiB for small blocks.
+    /// Added to `allocate_small` if the small blocks then need one more page of 2 MiB than before.
     sim_time allocate_page{};
-    /// Added to `free_small` if the driver then needs one page of 2 MiB less for small blocks.
+    /// Added to `free_small` if the small blocks that remain need one page of 2 MiB less than
+    /// before.
     sim_time free_page{};
     sim_cost allocate_async = {}; ///< `cudaMallocAsync`
     /// Added to `allocate_async` if the driver's pool grows: the cost for the bytes of growth.

@@ -9,9 +9,11 @@
 
 namespace vram {
 
-/// Allocates pinned host memory, which devices can access. Copies from and to it do not block.
+/// Allocates pinned host memory, which devices can access. `sim_copy` between it and a device
+/// does not block.
 ///
-/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`, or `sim_error`.
+/// Failure   Throws `out_of_memory` (limit `sim_options::pinned_capacity`, or an injected fault),
+///           `sim_error` or `sim_race`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. A free waits for all work of the device.
 /// Cost      O(log blocks).

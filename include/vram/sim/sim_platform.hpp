@@ -44,7 +44,7 @@ class sim_pinned_resource;
 /// The streams, events, copies, threads and locks of the current `sim_node` (simulated machine), as
 /// the functions of a platform.
 ///
-/// Failure   Functions throw `sim_error`.
+/// Failure   Functions throw `sim_error` or `sim_race`.
 /// Threads   Any thread may call them.
 struct sim_platform {
     using at = std::source_location;

@@ -14,7 +14,7 @@ namespace vram {
 ///
 ///     pool<stream_ordered<sim_resource>> memory;
 ///
-/// Failure   Throws `out_of_memory` at the capacity of the device, or `sim_error`.
+/// Failure   Throws `out_of_memory` (device full, or an injected fault), `sim_error` or `sim_race`.
 /// Threads   Any thread may use the resource.
 /// Streams   Not stream-ordered. The caller must wait for work that uses the memory before the
 ///           free.

@@ -21,7 +21,8 @@ struct sim_platform;
 /// A reference to a stream. A default-constructed view means the default stream of the calling
 /// thread's current device at the time of each use.
 ///
-/// Failure   Members throw `sim_error`; a query of a captured stream, or a wait for it, throws too.
+/// Failure   Members throw `sim_race` or `sim_error`, also for a query of a captured stream, or a
+///           wait for it.
 /// Threads   Any thread may use it.
 class sim_stream_view {
 public:

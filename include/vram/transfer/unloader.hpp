@@ -186,8 +186,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept {
         return slot_ != nullptr ? core_->batch_bytes() : 0;
     }
-    /// Returns the device memory for the result as elements, as many as fit; empty after `send`, or
-    /// if moved from.
+    /// Returns the result's device memory as a span of whole elements, without bytes left over at
+    /// the end; empty after `send` or a move.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span() const noexcept {

@@ -48,9 +48,9 @@ concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
-/// While this object exists, reports of the platform (such as the simulated device's) about calls
-/// by this thread name the line `at`. If an earlier `user_line` of the thread has a known line,
-/// reports name that one.
+/// While this object exists, reports of the platform (such as the simulated device's) about this
+/// thread's calls name the line `at`, or a known line of an enclosing `user_line`. A `user_code`
+/// hides the lines outside it.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};

@@ -89,7 +89,7 @@ public:
     }
 
     /// Adds the counts of all threads to `sums` and sets them to 0. `anew` (a scope begins or
-    /// ends): peaks are exact again for `exact_calls` calls.
+    /// ends): peaks are exact again for `exact_calls` calls of `add`.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         all_held const held{shards_};

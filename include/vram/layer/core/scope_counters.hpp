@@ -147,8 +147,8 @@ private:
         }
         apart(*shards);
     }
-    /// Takes `lock_`, adds the counts of all threads to `now_`, and returns the guard of the lock.
-    /// `anew`: a scope begins or ends, from which peaks are exact again.
+    /// Locks `lock_`, adds the threads' own counts to `now_`, and returns the guard. `anew` (a
+    /// scope begins or ends): starts another period of exact peaks.
     [[nodiscard]] auto hold_all(bool anew = false) const {
         auto held = lock_.hold();
         if constexpr (divides) {

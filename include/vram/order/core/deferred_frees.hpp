@@ -115,7 +115,9 @@ public:
     };
 
     enum class result {
-        kept, ///< nothing is left to do: the block is returned once no stream or graph uses it
+        /// accepted: the caller does nothing. A later call returns the block once no stream uses
+        /// it; if it was freed in a capture, `release_captured` or the end of the resource does
+        kept,
         /// the block is not kept, for lack of host memory or after an error: the caller must wait
         /// for the stream and then free the block upstream
         due,

@@ -32,7 +32,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns the key of the stream with this id, as `lasting` does, without a call of the
+    /// Returns what `lasting` returns for the stream with this id, but calls no function of the
     /// platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,

@@ -100,9 +100,9 @@ private:
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // If no other block of the pool or the heap is in use, coalesces all large blocks, so that
-        // a program that repeats its requests gets the same addresses. A block before the free end
-        // of a chunk is not cached either.
+        // With (almost) no other block in use, coalesces `b` and the cached large block, so that a
+        // program that repeats its requests gets the same addresses. If chunks can grow, a block
+        // before a chunk's free end is not cached either.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Two `block_heap`s with separate chunks: one for small and one for large blocks. Long-lived small
-/// blocks then cannot prevent large free blocks from coalescing.
+/// Two `block_heap`s with separate chunks, for small and large blocks, so that small ones rarely
+/// prevent large free blocks from coalescing. Without `apart`, all blocks are in one of them.
 ///
 /// Failure   As `block_heap`.
 /// Threads   One thread at a time.

@@ -49,7 +49,8 @@ public:
         }
         return from;
     }
-    /// Tells if the asking stream may use the whole block `b` now, after a wait, or not at all.
+    /// Rates the whole block `b` by its pending uses: the asking stream may use it now, after a
+    /// wait, or not at all. Ignores whether it has physical memory.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }

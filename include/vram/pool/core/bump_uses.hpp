@@ -64,8 +64,8 @@ public:
         }
         return worst;
     }
-    /// Makes what the captured stream freed since its last event unavailable to other streams:
-    /// until the next search or, without `eager_` and `graphs_`, until `forget_captures`.
+    /// Withholds from other streams what the captured stream freed since its last event: until the
+    /// next request or, if `eager_` and `graphs_` are false, until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {

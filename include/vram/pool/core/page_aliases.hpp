@@ -64,8 +64,8 @@ public:
         }
     }
 
-    /// Moves `page` from its ring (list of pages that share, or once shared, the same physical
-    /// memory) to the ring of `other`, unless it is there already.
+    /// Puts `page` into the ring (list of aliases) of `other`, made if missing, and first removes
+    /// it from another ring, if any.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });

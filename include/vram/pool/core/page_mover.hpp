@@ -216,8 +216,8 @@ private:
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Records the stream `s` as a user of free neighbours on the first and last page of `b`, if
-    /// memory is to be moved there. If that fails, nothing is moved to that page.
+    /// For moves of memory to the first or last page of `b`: records the stream `s` as a user of
+    /// the free neighbours on that page, or cancels the move if that fails.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {

@@ -37,8 +37,8 @@ struct sim_block {
     int  device  = 0;
     /// The blocks that a pool or other resource allocated in this block; null if none divides it.
     std::unique_ptr<sim_parts> parts{};
-    /// For each device, true if its kernels may access the memory of the block's pool. Null without
-    /// a pool.
+    /// For each device other than the pool's own (which always may): true if its kernels may access
+    /// the pool's memory. Null without a pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Access history: the last write to each range, and the reads since then. Empty if no check
     /// needs it.

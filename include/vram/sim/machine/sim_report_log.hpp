@@ -28,7 +28,7 @@ namespace detail {
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
-    std::size_t                count = 0; ///< number of reports so far with this kind or key
+    std::size_t                count = 0; ///< number of reports counted here so far
 
     [[nodiscard]] bool matches(sim_report const& r) const {
         return kind ? *kind == r.kind : r.key() == key;

@@ -23,8 +23,8 @@ namespace detail {
 ///     sim_virtual_memory memory;
 ///     void* const        at = memory.reserve(1_GiB, 2_MiB);
 ///
-/// Failure   `create` throws `out_of_memory`, other functions `sim_error`. `release` and `destroy`
-///           report errors to the error sink.
+/// Failure   `create` throws `out_of_memory` or `sim_race`, other functions `sim_error`. `release`
+///           and `destroy` report errors to the error sink.
 /// Threads   Any thread may use it.
 /// Streams   `unmap` waits for nothing. The checker reports work that still uses the mapping.
 /// Cost      O(log mappings), and one system call each.

@@ -66,8 +66,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// A type that can be called like a `filling_source` but may return any type: for the message about
-/// a wrong result type.
+/// A type that is called like a `filling_source`, with any result type. Used to give a clear
+/// message about a wrong one.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -78,8 +78,8 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// A type with a member `enqueue` like that of an `enqueueing_source`, but any result type: for the
-/// message about a wrong result type.
+/// A type with a member `enqueue` like an `enqueueing_source`, with any result type. Used to give a
+/// clear message about a wrong one.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };

@@ -83,8 +83,8 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` in a forked child process. Takes no lock, because a lock held
-    /// at the fork stays locked in the child.
+    /// Throws `loader_error{forked}` in a child that `fork` made after the loader, or if simulated
+    /// threads no longer run. Takes no lock: one held at the fork stays locked.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }

@@ -34,7 +34,8 @@ public:
     using clock  = platform_clock<Platform>;
     using pinned = pinned_slot<Platform>;
 
-    /// The time for which a thread polls before it sleeps: about the time of a small batch.
+    /// How long a thread, if it can poll, polls for a notification before it sleeps: about the time
+    /// of a small batch.
     static constexpr std::chrono::microseconds spin{100};
     /// True if the platform's threads can poll; threads of the simulated device cannot.
     static constexpr bool spins =
@@ -58,8 +59,8 @@ public:
     void wait(guard& held, Ready const& ready) {
         gate_.wait(held, ready);
     }
-    /// Polls, then sleeps, until `ready()` returns true. Returns false if the duration `most` (0:
-    /// no limit) passes before.
+    /// Polls for up to `spin` if threads can, then sleeps, with `held` unlocked, until `ready()` or
+    /// for about `most` (0: no limit). Returns the last result of `ready()`.
     template <class Ready>
     bool wait_at_most(guard& held, std::chrono::nanoseconds most, Ready const& ready) {
         if constexpr (spins) {
