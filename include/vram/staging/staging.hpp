@@ -7,7 +7,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/range_concepts.hpp>
-#include <vram/concepts/core/diagnosed.hpp> // pinned_for
+#include <vram/concepts/core/diagnosed.hpp> // check_pinned
 #include <vram/concepts/platform_of.hpp>
 #include <vram/staging/core/host_end.hpp> // host_end, readable_at, fills_device
 #include <vram/staging/core/staging_core.hpp>
@@ -42,9 +42,7 @@ class staging : public detail::staging_core<Platform, Pinned> {
     using core = detail::staging_core<Platform, Pinned>;
     using ends = detail::host_end<Platform>;
 
-    static_assert(detail::pinned_for<Pinned, Platform>,
-                  "the pinned memory belongs to another platform than the stream: write "
-                  "pinned_resource with cuda_stream, and sim_pinned_resource with sim_stream");
+    static_assert(detail::check_pinned<Pinned, Platform>::value);
     template <class R>
     static constexpr bool trivial = std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
 

@@ -7,7 +7,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/range_concepts.hpp>     // input_iterator_tag, default_sentinel_t
 #include <vram/base/core/what_text.hpp>          // naming
-#include <vram/concepts/core/diagnosed.hpp>      // pinned_for
+#include <vram/concepts/core/diagnosed.hpp>      // check_pinned
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/core/user_line.hpp>
 #include <vram/concepts/platform_of.hpp>
@@ -50,9 +50,7 @@ template <class Source, class Platform, class Device = typename Platform::device
 class loader {
     using core = detail::loader_core<Platform, Device, Pinned, Source>;
 
-    static_assert(detail::pinned_for<Pinned, Platform>,
-                  "the pinned memory belongs to another platform than the stream: write "
-                  "pinned_resource with cuda_stream, and sim_pinned_resource with sim_stream");
+    static_assert(detail::check_pinned<Pinned, Platform>::value);
     static_assert(!std::is_reference_v<Source>,
                   "a loader owns its source, and this one cannot be copied: write "
                   "loader{std::move(source), ...}, or loader{std::ref(source), ...} if the source "

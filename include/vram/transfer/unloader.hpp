@@ -6,7 +6,7 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/what_text.hpp>          // naming
-#include <vram/concepts/core/diagnosed.hpp>      // pinned_for
+#include <vram/concepts/core/diagnosed.hpp>      // check_pinned
 #include <vram/concepts/core/owning_process.hpp> // delete_in_owning_process
 #include <vram/concepts/core/user_line.hpp>      // user_line, part_kind
 #include <vram/concepts/platform_of.hpp>
@@ -53,9 +53,7 @@ template <class Sink, class Platform, class Device = typename Platform::device_r
 class unloader {
     using core = detail::unloader_core<Platform, Device, Pinned, Sink>;
 
-    static_assert(detail::pinned_for<Pinned, Platform>,
-                  "the pinned memory belongs to another platform than the stream: write "
-                  "pinned_resource with cuda_stream, and sim_pinned_resource with sim_stream");
+    static_assert(detail::check_pinned<Pinned, Platform>::value);
     static_assert(!std::is_reference_v<Sink>,
                   "an unloader owns its sink, and this one cannot be copied: write "
                   "unloader{std::move(sink), ...}, or unloader{std::ref(sink), ...} if the sink "

@@ -71,7 +71,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// The same for a buffer or an array.
+/// Called if a program copies a non-const buffer or array. Does not compile, with a sentence that
+/// states the remedy.
 template <class Memory>
 [[nodiscard]] constexpr Memory&& refuse_buffer_copy(Memory& memory) noexcept {
     static_assert(always_false<Memory>,
@@ -165,6 +166,16 @@ template <class R, class Platform>
                            typename R::platform::pinned_resource>)
 inline constexpr bool pinned_for<R, Platform> =
     std::same_as<typename R::platform::stream, typename Platform::stream>;
+
+/// Checks that the pinned memory of a loader, an unloader or a staging belongs to the platform of
+/// its stream. `value` is true, for a static_assert.
+template <class R, class Platform>
+struct check_pinned {
+    static_assert(pinned_for<R, Platform>,
+                  "the pinned memory belongs to another platform than the stream: write "
+                  "pinned_resource with cuda_stream, and sim_pinned_resource with sim_stream");
+    static constexpr bool value = true;
+};
 
 /// Called if a program passes a stream to memory of another platform. Does not compile, with a
 /// sentence that states the remedy.
