@@ -91,9 +91,9 @@ public:
             return p;
         }
 
-        /// Called after the upstream refused memory. Returns unused blocks to the upstream, if
-        /// necessary after a wait of the host. Returns true if the caller should ask the upstream
-        /// again.
+        /// Called after the upstream refused memory. Returns unused blocks to it, if necessary
+        /// after a wait, unless another thread has done so. Returns true if the caller should ask
+        /// the upstream again.
         template <class Give>
         bool make_room(Give give) {
             // No resource can ever have so many bytes, so returning freed blocks would not help.
@@ -108,7 +108,7 @@ public:
         /// Value of `returned_` (how often blocks were given back) before the last attempt to
         /// allocate. If it has changed, the caller asks the upstream again.
         std::uint64_t seen_ = 0;
-        /// How often the request may be repeated after a refusal; set at the first refusal.
+        /// Number of times that the request may still be repeated; set at the first refusal.
         std::size_t                  attempts_  = no_attempt;
         static constexpr std::size_t no_attempt = ~std::size_t{0};
         friend deferred_frees;
@@ -190,8 +190,8 @@ public:
         return bytes;
     }
     /// Makes the host wait for captured graphs, which must not be launched again, and passes all
-    /// unused blocks to `give`. `mr` is the upstream: its device is waited for if another is
-    /// unknown.
+    /// unused blocks to `give`. `mr`: the upstream; the host waits for its device if that of a
+    /// captured stream is unknown.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
@@ -199,8 +199,8 @@ public:
         give_back(held, 0, give);
     }
     /// Makes the host wait until no stream or graph uses freed blocks, and passes them to `give`.
-    /// Reports leaks if a wait fails. Does nothing if the process is ending. `mr` is the upstream:
-    /// its device is waited for if another is unknown.
+    /// Blocks for which the wait fails are reported as leaks. `mr`: the upstream of the blocks.
+    /// Does nothing if the process is ending.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -260,8 +260,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most once for each kept block, plus this number of times,
-    /// because other threads may take the returned memory.
+    /// A refused request is repeated at most once for each block waiting at its first refusal, plus
+    /// this number of times, because other threads may take the returned memory.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -372,8 +372,8 @@ private:
     /// Freed blocks that no stream uses any more, to be returned to the upstream.
     freed_blocks          ready_;
     graph_frees<Platform> captured_; ///< blocks freed during captures: graphs may use them
-    /// Unused list elements: one or more for each live block and each request in progress, so that
-    /// a free needs no new one.
+    /// Unused list elements: at least one for each live block and each request in progress, so that
+    /// a free allocates nothing.
     freed_blocks links_;
     std::size_t  reservations_ = 0; ///< live blocks plus requests in progress
     /// Number of threads that are returning blocks to the upstream now.

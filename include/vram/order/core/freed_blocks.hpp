@@ -31,7 +31,8 @@ public:
         /// The block is unused once the stream that freed it has completed its work up to the end
         /// of this epoch (a numbered part of the work).
         std::uint64_t epoch = 0;
-        /// Number that grows with each free: older blocks have smaller values.
+        /// Sequence number of the free, given by the object that keeps the block: earlier frees
+        /// have smaller numbers.
         std::uint64_t age  = 0;
         link*         next = nullptr;
     };
@@ -69,7 +70,6 @@ public:
         return one;
     }
 
-    /// Returns the first list element, or null if the list is empty.
     [[nodiscard]] link const* first() const noexcept { return first_; }
 
     /// Moves all list elements of `other` to the end of this list.

@@ -56,9 +56,9 @@ public:
         } catch (...) { unknown_ = true; }
     }
 
-    /// Makes the host wait, with the lock `guard` released, for the devices of all captured streams
-    /// (if one is unknown, that of `mr`). Moves the blocks to `free`, except those that other
-    /// threads add meanwhile. Returns the number of waits.
+    /// Makes the host wait, with `guard` unlocked, for the devices of the captured streams (for
+    /// that of `mr` if one is unknown). Moves the blocks freed before the call to `free`. Returns
+    /// the number of waits.
     template <class Guard, class R>
     std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
         std::uint64_t const until = next_age_; // the waits may not cover blocks added from now on
@@ -110,9 +110,9 @@ public:
 private:
     freed_blocks       blocks_;
     heap_array<device> devices_; ///< known devices of the captured streams, each once
-    /// True if an error kept the device of a captured stream out of `devices_`.
+    /// True if, because of an error, `devices_` lacks the device of a captured stream.
     bool          unknown_  = false;
-    std::uint64_t next_age_ = 0; ///< `age` of the next block
+    std::uint64_t next_age_ = 0; ///< sequence number (`age`) of the next free
 };
 
 } // namespace detail

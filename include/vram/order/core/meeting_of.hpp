@@ -13,8 +13,8 @@ namespace detail {
 
 class gate; // mutex with a condition variable, see base/core/gate.hpp
 
-/// The type with which a host thread waits for another one: `meeting` (a mutex with a condition),
-/// or the platform's own gate type, as for the simulated platform.
+/// The type with which host threads wait for each other: `meeting` (a mutex with a condition
+/// variable), or the platform's own gate type, for example that of the simulated platform.
 template <class Platform>
 using meeting_of = std::conditional_t<std::is_same_v<typename Platform::gate, gate>, meeting,
                                       typename Platform::gate>;

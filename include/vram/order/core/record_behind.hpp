@@ -19,8 +19,8 @@ enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
     /// The work of the stream is complete, as the event shows or because the device was reset.
     done,
-    /// No event can be waited for: the stream is being captured, or host threads wait for its
-    /// events, so that these must not be recorded again.
+    /// Nothing can be waited for: the stream is being captured, or all its reusable events are in
+    /// use by waiting host threads.
     captured,
     /// Nothing was recorded: the handle is that of a default stream of another thread or device,
     /// and means a different stream here.
@@ -81,8 +81,8 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // Nobody can capture a destroyed stream, so no query is needed. `held` can still
-                // record on the stream.
+                // A destroyed stream cannot be captured, so that no query is needed. Its hold
+                // `held` (counted reference) can still record events.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }

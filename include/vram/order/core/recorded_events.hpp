@@ -45,7 +45,7 @@ public:
     }
 
     /// Returns an event of device `d`, for the caller to record and then `push`. Returns null if
-    /// `most` events exist and host threads wait for all but the newest.
+    /// `most` events exist and host threads wait for all, except perhaps the newest.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
@@ -106,9 +106,9 @@ private:
         ++count_;
         return unused_;
     }
-    /// Makes an event reusable: moves the oldest recorded one, except the newest and those that
-    /// host threads wait for, to the start of `unused_`. Returns `&unused_`, or null if there is
-    /// none.
+    /// Moves the oldest recorded event, except the newest and those that host threads wait for, to
+    /// the start of `unused_`, to be recorded again. Returns the place, `&unused_`, or null if
+    /// there is none.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }

@@ -32,7 +32,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns what `lasting` returns for the stream with this id, but calls no function of the
+    /// Returns the key that `lasting` makes for the stream with this id, without a call of the
     /// platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,

@@ -41,8 +41,8 @@ public:
     /// Largest number of events of one stream, unless the constructor gets another number.
     static constexpr std::size_t most = 8;
 
-    /// Creates the timeline of a stream that the calling thread uses. `key` identifies the stream,
-    /// and `slot` is the index of the timeline.
+    /// Starts the record of a stream that the calling thread uses. `key` is the stream's
+    /// `stream_key`, and `slot` the index of this timeline in its table.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
     /// Creates the timeline of a stream that another thread may use now, so it is not queried:
@@ -198,7 +198,7 @@ public:
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // so that another event is recorded if `poll` discards this one
+        freed_until_ = epoch_; // if `poll` discards this event, another one is needed
         end_epoch_with_event();
         return true;
     }
@@ -225,7 +225,7 @@ public:
         recorded_.clear();
     }
     /// Ends the current epoch (newest part of the stream's work) without an event, and returns its
-    /// number. The caller then waits for the device.
+    /// number. The caller must wait for the device, and then call `complete_up_to`.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_host_wait() noexcept {
@@ -264,8 +264,8 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Returns true if the handle still means the stream of this timeline: a hold (counted
-    /// reference) keeps it valid, or the platform finds the same stream.
+    /// Returns true if the handle still denotes this stream: a hold (counted reference) keeps it
+    /// valid, or the platform finds the same stream. Returns false after `end`.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
@@ -297,7 +297,8 @@ private:
         return record_now(true);
     }
     /// Tries to record an event, which ends the current epoch (newest part of the stream's work).
-    /// If all events are in use, the host waits if `may_wait`, otherwise the result is `captured`.
+    /// If host threads wait for all events, this thread waits for the stream if `may_wait`;
+    /// otherwise the result is `captured`.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
             // The reset of the device ended all work. An event would create a new context.
@@ -325,16 +326,17 @@ private:
         count_host_wait();
         return recorded::done;
     }
-    /// Queries an event, or records it again if the query fails. The caller must discard the event
-    /// unless the result is `pending` or `done`.
+    /// Tells if an event is complete. If the query fails, for example because a graph contains the
+    /// event, records it again. The caller must discard the event unless the result is `pending` or
+    /// `done`.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
         } catch (...) {
             if (one.pins != 0 || !alive_) { throw; }
         }
-        // The event may be in a graph, because another thread captured the stream: it is recorded
-        // again, behind all work that the stream has now.
+        // Another thread may have captured the stream, so that a graph contains the event: records
+        // it again, behind all work that the stream has now.
         return record_behind_all(one.what);
     }
 
@@ -355,8 +357,8 @@ private:
     std::uint64_t epoch_ = 1;
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
-    /// Epoch (part of the stream's work) that an event or a host wait must cover: that of the last
-    /// free outside captures, or a later one. 0: none.
+    /// An event or a host wait must cover the stream's work up to this epoch, which is at least
+    /// that of the last free outside captures. 0: none.
     std::uint64_t freed_until_    = 0;
     std::uint64_t events_         = 0;
     std::uint64_t waits_          = 0;

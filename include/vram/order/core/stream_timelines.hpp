@@ -35,9 +35,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: the caller handles
-    /// destroyed streams by `forget_ended(visit)`. `most_events`: largest number of events of one
-    /// stream.
+    /// `by_name`: finds streams by handle instead of id. `visits_ends`: the caller calls
+    /// `forget_ended(visit)`; otherwise `readmit` forgets destroyed streams. `most_events`: largest
+    /// number of events of one stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -69,14 +69,14 @@ public:
         return table_[slot].has_event(epoch);
     }
 
-    /// Tells if the stream of `asker` (null: the host) may use memory that the stream with the
-    /// index `slot` may access until the end of `epoch`. `captured`: `asker` is being captured.
+    /// Tells if the stream of `asker` (null: the host) may use memory now that the stream `slot`
+    /// may access until the end of `epoch`. `captured`: `asker`'s stream is being captured.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        // The asking stream needs no wait for its own memory: during a capture for memory `kept`
-        // for captured graphs, outside a capture for all other memory.
+        // A stream may use at once what it freed itself: in a capture, memory freed in captures
+        // (`kept`); outside of captures, all other memory.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -124,9 +124,9 @@ public:
         if (!std::exchange(some_excluded_, false)) { return; }
         for (timeline* each : table_) { each->readmit(); }
     }
-    /// Handles destroyed streams that the platform has announced: calls `visit` with the timeline,
-    /// records an event behind the frees, and forgets the handle. After an error the handle is
-    /// kept.
+    /// For each stream that the platform has announced as destroyed: calls `visit(timeline)`,
+    /// records an event behind its frees, and gives up its handle. On an error, reports it and
+    /// keeps the handle.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -148,8 +148,7 @@ public:
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
             other.poll(); // finds out if that work is complete by now: then no wait is needed
-            // `poll` discards an event that a capture has put into a graph: another one is
-            // recorded.
+            // `poll` discards an event that a graph contains: this call then records another one.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
@@ -238,8 +237,8 @@ public:
         if (gone != nullptr) { retire(*gone); }
     }
     /// Tries without a wait to record an event behind the frees on a stream, and returns the
-    /// result. Reports and forgets a stream destroyed without `retire` while `bytes` of freed
-    /// memory waited for it.
+    /// result. `bytes`: the waiting memory, for the report if the stream was destroyed without
+    /// `retire`.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -257,7 +256,7 @@ public:
         try {
             gone->poll(); // queries events; one that a captured graph contains is recorded again
         } catch (...) { queried = false; }
-        // Without an event, or after a failed query, the handle is kept for a later attempt.
+        // If no event was recorded, or the query failed, keeps the handle for a later attempt.
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
 
@@ -315,7 +314,6 @@ public:
     /// freed. Returns false if that fails or `s` is being captured.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
-        // A wait would invalidate the capture.
         if (captures<Platform>(s)) { return false; }
         try {
             return try_wait<Platform>(s) || try_wait<Platform>(Platform::device_of(s));
@@ -333,8 +331,8 @@ public:
 private:
     void retire(timeline& gone) {
         gone.poll(); // queries events; one that a captured graph contains is recorded again
-        // A captured graph may be running on the stream: a free is noted, so that an event is
-        // recorded behind the graph.
+        // A captured graph may still be running on the stream: its work so far counts as a free, so
+        // that an event is recorded behind it.
         if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
@@ -359,7 +357,7 @@ private:
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
-        // The stream was found destroyed: a new stream with the same handle gets another timeline.
+        // This call found the stream destroyed: forgets its handle, which a new stream may get.
         if (lived && !its.alive()) { table_.forget(its); }
         return covered;
     }

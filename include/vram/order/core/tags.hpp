@@ -37,7 +37,6 @@ public:
             *this = other;
             return true;
         }
-        // The usual case: `other` has one element, and this list has room.
         if (other.size_ == 1 && size_ < most) {
             size_ = join(items_, size_, other.items_[0], false);
             return true;
@@ -50,8 +49,8 @@ public:
             }
         }
         if (count > most) {
-            // Still too many: also merges uses of one stream across small gaps. The merged use
-            // includes the gap, and ends with the later epoch.
+            // More than `most` uses are left: also merges uses of one stream across small gaps. The
+            // gap then counts as used until the later epoch.
             tag         spanned[2 * most];
             std::size_t fewer = 0;
             for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
@@ -101,8 +100,8 @@ public:
         }
     }
 
-    /// Returns one use from the first to the last byte kept for captured graphs, or an empty list
-    /// if no byte is kept. All kept uses must be of one stream.
+    /// Returns one use that spans all memory kept for captured graphs, including gaps, or an empty
+    /// list. All kept uses must be of one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -132,8 +131,9 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the use `t` to `all`, or merges it with a use of the same kind that touches it; if
-    /// `spanning`, also across a gap up to both lengths together. Returns the new number of uses.
+    /// Adds the use `t` to `all`, or merges it with one of the same kind that it overlaps or
+    /// adjoins; if `spanning`, also across a gap no longer than the two together. Returns the new
+    /// number of uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -33,9 +33,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: streams are found by handle, not by id. `visits_ends`: after the platform has
-    /// announced a stream's end, the timeline is not reused before `forget`. `most_events`: limit
-    /// per stream.
+    /// `by_name`: finds streams by handle instead of id. `visits_ends`: a destroyed stream's
+    /// timeline is reused only after `forget`. `most_events`: largest number of events of one
+    /// stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -65,13 +65,15 @@ public:
 
     // Inlined by force: in a program with many pools the compiler would not inline these functions.
 
-    /// Returns the timeline of a stream. Creates it if the stream has none.
+    /// Returns the timeline (record of the progress) of a stream. Creates it if the stream has
+    /// none.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline of a stream if it is one of a few that were used lately, else null.
+    /// Returns the timeline (record of a stream's progress) if the cache of recent lookups contains
+    /// it, otherwise null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
@@ -82,7 +84,7 @@ public:
     }
 
     /// Returns or creates the timeline of a stream that another thread may capture now. Returns
-    /// null if `Platform::recall`, which does not query the stream, has not stored its id.
+    /// null if the stream's id could only be found by a query.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -94,15 +96,16 @@ public:
 
     /// Returns the timeline (record of the progress) of a stream, or null if it has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline of the stream with that id. If there is none, returns any timeline, so
-    /// the caller must compare `id()`; at least one must exist.
+    /// Returns the timeline of the stream with the id `id` or, if there is none, any other, so that
+    /// the caller must compare `id()`. The table must not be empty.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
     }
-    /// Calls `visit(timeline)` for one timeline of each device. `visit` may add timelines.
+    /// Calls `visit(timeline)` once for each device, with the timeline of one stream of that
+    /// device. `visit` may add timelines.
     template <class Visit>
     void for_each_device(Visit const& visit) {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -144,8 +147,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline with this key from the cache, and sets `recent_` to it. Returns null if
-    /// the cache does not contain it.
+    /// Returns the timeline with this key from the cache, or null if the cache does not contain it.
+    /// A timeline that is found becomes `recent_`.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -160,15 +163,14 @@ private:
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // Records an event behind the frees of a destroyed stream: once the event is
-                // complete, the timeline can be reused.
+                // A destroyed stream gets an event behind its frees. Once the event is complete,
+                // the timeline can serve another stream.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
                 // A timeline with a hold (counted reference to its stream) is in use until the
-                // stream was destroyed or, with `visits_ends_`, until `forget` has dropped the
-                // hold.
+                // stream is destroyed, or, with `visits_ends_`, until `forget` drops the hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }

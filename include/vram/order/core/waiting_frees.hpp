@@ -139,8 +139,8 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Returns a wait for the device of a stream that can record no event behind its oldest block,
-    /// else an empty `pin`. Skips captured streams and blocks freed at `age` or later.
+    /// Returns a wait for the device of a stream outside a capture that can record no event behind
+    /// its oldest block, if that was freed before `age`. Otherwise returns an empty `pin`.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -152,8 +152,8 @@ public:
     /// Returns the age (a number that grows with each free) of the block that is freed next.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Ends the wait `done`, with the lock held: its event may be recorded again unless other
-    /// threads wait. If `waited` (it succeeded), marks the work up to `done.until` as complete.
+    /// Ends a wait of the host, with the lock held, so that its event can be reused. `waited`: the
+    /// wait succeeded, so that the work up to `done.until` is complete.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
@@ -197,7 +197,6 @@ public:
         }
         return false;
     }
-    /// Returns the number of freed blocks that this object keeps.
     [[nodiscard]] std::size_t count() const noexcept {
         std::size_t sum = 0;
         for (queue const& each : queues_) { sum += each.blocks.count(); }
