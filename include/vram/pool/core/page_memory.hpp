@@ -46,8 +46,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Subtracts `turn_` from the thread's count of held locks, because errors may be
-            // reported under this lock. The destructor restores the count.
+            // Does not count `turn_` as a lock that this thread holds: errors would be reported
+            // only after its release.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -122,8 +122,8 @@ public:
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
-        // Streams may still use memory that was moved to other pages (`left`) through the old
-        // addresses, so no other memory may be mapped there.
+        // Pages whose memory was moved away (`left`) get no other memory: streams may still use the
+        // old memory through these addresses.
         return !book.left(all) && fill(core, all, held);
     }
     /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`, which have
@@ -132,9 +132,8 @@ public:
     void remap_run(Core& core, void* from, void* to, std::size_t bytes, guard& held) {
         move(core, from, bytes, to, bytes, bytes, held);
     }
-    /// Moves physical memory from the `n` bytes at `from` to pages in the `m` bytes at `to` that
-    /// lack memory. If not `expected` bytes were moved, queries the upstream to correct the page
-    /// table.
+    /// Moves physical memory from the `n` bytes at `from` to pages without memory in the `m` bytes
+    /// at `to`. If it is not `expected` bytes, corrects the page table.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -188,8 +187,8 @@ public:
             held.lock();
             if (went != nullptr) { book.find(page_at(p), went); }
         });
-        // Reduces the reserved bytes only now: until here, they include memory already lost, so
-        // that no other thread exceeds the limit.
+        // Subtracts the lost memory only now, when the table is correct; until then, it counts
+        // against the limit.
         core.budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
@@ -203,8 +202,8 @@ public:
     }
 
 private:
-    /// Notifies the observers of an event `kind` for the first pages of the run, up to `bytes` in
-    /// total, that have physical memory (`mapped`) or lack it (not `mapped`).
+    /// Reports the event `kind` to observers for pages of the run that have physical memory
+    /// (`mapped`) or lack it (not `mapped`), for the first `bytes` of them.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {

@@ -31,9 +31,8 @@ public:
 
     using base::base;
 
-    /// Moves memory of free blocks that are ready for the stream `on` to pages of `b` (returned by
-    /// `target()`) without memory: moves memory back to pages that had it before, and any memory to
-    /// up to `others` other pages.
+    /// Moves memory of free blocks that are ready for `on` to those pages of `b` (`target()`) that
+    /// lack memory: their former memory or, for up to `others` pages, any.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
@@ -50,8 +49,8 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        // Takes pages of any free blocks, first those at the ends of chunks, which a pool tends to
-        // allocate last.
+        // Takes memory of any free blocks, in each chunk from the end on: a pool tends to allocate
+        // that part last.
         if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
@@ -62,13 +61,13 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // The search above does not find blocks that were set aside before it. Takes those
-                // of their pages that have memory and are not yet the source of a move.
+                // Blocks that were set aside before the search are not found by it: takes their
+                // remaining pages.
                 give_any(own(*one), others);
             }
         }
-        // The first and last page of `b` may overlap free neighbours, and memory moved there may be
-        // ready only for `on`: records `on` as a user of these neighbours.
+        // Memory moved to the first or last page of `b` may be ready only for `on`: records `on` as
+        // a user of the free neighbours on these pages.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -77,9 +76,8 @@ public:
         }
     }
 
-    /// Tries to move memory of free blocks to pages of `b` without memory, perhaps after a wait.
-    /// Returns false if they must not get new memory: streams may still use memory moved away from
-    /// them.
+    /// Moves memory of free blocks to pages of `b` without memory, perhaps after a wait. Returns
+    /// true if pages that still lack memory may get new memory: no stream uses their addresses.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
@@ -106,9 +104,9 @@ private:
         std::size_t bytes;
     };
 
-    /// Plans `moves_` that return memory to pages of the run from which it was moved. If `fresh`,
-    /// also adds moves to the other pages without memory, with a null `from` (source not yet
-    /// selected), and returns their number.
+    /// Plans `moves_` that give the pages of the run back the memory moved away from them. If
+    /// `fresh`, also adds its other pages without memory, without a source (null `from`), and
+    /// returns their number.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
@@ -180,12 +178,12 @@ private:
             this->book.give(taken);
         }
     }
-    /// Performs the planned `moves_`, except from source pages that `give` (of the page table) has
-    /// not permitted to take.
+    /// Performs the planned `moves_`, but omits source pages without the mark `given` in the page
+    /// table.
     template <class Core>
     void remap_all(Core& core, guard& held) {
-        // First clears the `want` marks (planned as a source) of all pages: each move below
-        // releases the lock, so another thread may return a source chunk to the upstream.
+        // First clears the marks of all source pages: each move below releases the lock, and
+        // another thread may then remove a chunk with such pages.
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -211,13 +209,13 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns how many bytes of the move `m`, from its offset `at` on, may be moved: up to the
-    /// first source page without permission by `give`.
+    /// Returns how many bytes of the move `m`, from its offset `at` on, lie before the first source
+    /// page without the mark `given`.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// For moves of memory to the first or last page of `b`: records the stream `s` as a user of
-    /// the free neighbours on that page, or cancels the move if that fails.
+    /// Records the stream `s` as a user of the free neighbours on the first and last page of `b`,
+    /// if memory moves there. If that fails, cancels the move of the page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -243,8 +241,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of free pages that no stream uses to those pages of a block (returned by
-    /// `target()`) that lack memory. Some may still lack memory afterwards.
+    /// Moves memory of free pages that no stream uses to the pages `target()` of a block that lack
+    /// memory. Some may still lack memory afterwards.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {

@@ -60,8 +60,8 @@ public:
     }
     /// Records a new chunk. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
-    /// Removes a chunk from the page table. Returns how many of its bytes have physical memory:
-    /// these counted as reserved.
+    /// Removes a chunk from the page table. Returns how many of its bytes have physical memory,
+    /// because only those count as reserved.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
     /// Maps physical memory in a free block or behind a chunk, and allocates `r` there. Returns
@@ -79,8 +79,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if new memory may be mapped to the pages of `b` that lack memory: no stream
-                // can still access other memory through their addresses.
+                // True if it is known that no stream uses these addresses any more, so that new
+                // memory may be mapped there.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -92,8 +92,8 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // No new memory was mapped: it was refused, or memory of `b` was moved to other
-                // pages. With a `slack` limit, uses memory of free pages instead.
+                // No new memory could be mapped. With a `slack` limit, uses memory of free pages
+                // instead.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
@@ -105,8 +105,8 @@ public:
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Tries to allocate a free block with memory on every page. Without `pool_options::remap`,
-    /// pages may also get memory back that was moved away from them. Returns null on failure.
+    /// Allocates a free block whose pages all have memory or, without `pool_options::remap`, get
+    /// back memory that was moved away. Returns null on failure.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -193,8 +193,8 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` at its end by at least `m.by` bytes, with `widen(bytes)`. `more`:
-    /// tries the growth policy's size first. Returns the bytes added, or 0 on failure.
+    /// Extends the chunk of `m` by `widen(bytes)`. `more`: begins with the growth policy's size;
+    /// smaller sizes follow, down to `m.by`. Returns the bytes added, or 0 on failure.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -212,8 +212,8 @@ private:
         held.lock();
         return by;
     }
-    /// Allocates the free block that `find()` returns, after `equip(block, target)` has mapped
-    /// memory to it. `target()` returns the block's pages. Returns null on failure.
+    /// Reserves a block with `find()`, maps memory to its pages `target()` with `equip(block,
+    /// target)`, and makes it live. On failure frees it and returns null.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -254,7 +254,7 @@ private:
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
     /// Reserves a free block for `r`, if necessary by extending a chunk, or returns null. Its pages
-    /// may lack memory. `more`: may add extra addresses behind it and set `until` to their end.
+    /// may lack memory. `more`: may extend the chunk further and set `until` to its end.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -289,13 +289,12 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        // Other threads may have changed mappings while the lock was released: marks the possible
-        // source pages of moves again.
+        // Marks pages again: other threads may have changed mappings while the lock was released.
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // Sets `until` if `b` lies directly before the free block at the end of the extended chunk:
-        // `b` may be elsewhere. Every chunk ends with a free block, perhaps an empty one.
+        // If `b` lies directly before the last block of the extended chunk, `until` includes that
+        // block: a chunk's last block is never allocated.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
@@ -307,9 +306,8 @@ private:
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns an address in `b` for the request, with its cost, or an empty result. Each page
-    /// there has memory or can get it: moved memory back (unless `captured`) or, if `fresh`, new
-    /// memory.
+    /// Returns a place for the request in `b` and its cost, or an empty result. Each page there has
+    /// memory or can get it: its old memory (unless `captured`) or new (if `fresh`).
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -322,8 +320,8 @@ private:
         }
         return {};
     }
-    /// Returns the end of the last of these pages that neither has memory nor can get it (see
-    /// `by_price`). Returns 0 if there is none; then all costs were added to `cost`.
+    /// Returns the end of the last page that neither has memory nor can get it. Returns 0 if there
+    /// is no such page; then the cost of all pages was added to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -346,8 +344,8 @@ private:
     /// memory moved away from it costs 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the lowest address in the free block `b` from which on each page has memory or can
-    /// get it now, or the end of `b`.
+    /// Returns the end of the last page of `b` whose memory was moved away and cannot be moved back
+    /// now. Without such a page, returns the start of `b`.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -356,8 +354,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks the pages of free blocks that the request's stream may use without a wait: a search
-    /// may count on moving their memory back to pages that had it before.
+    /// Marks pages of free blocks that the request's stream may use now. `by_price` then counts on
+    /// moving their memory back to pages that had it before.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

@@ -36,17 +36,17 @@ public:
 
     using judged = block_heap::judged;
 
-    /// Reserves a place for `r` in the free block with the lowest cost by `judge(block)`, if
-    /// necessary after a wait, or returns null. Its pages may lack memory.
+    /// Reserves a place for `r`, selected by the cost `judge(block)`, perhaps after a wait, or
+    /// returns null. The caller maps its pages, then calls `filled` or `return_unbacked`.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Before `reserve`, because coalescing may use up reserved descriptors.
+        // Coalescing may use up reserved descriptors, so it comes before `reserve`.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // For a captured request, only memory that no stream uses is ready: memory is mapped now,
+        // A captured request may use only memory that no stream uses, because memory is mapped now,
         // before the captured work runs.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
@@ -59,7 +59,7 @@ public:
                 return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
-            // No block is ready, and a stream that is being captured must not wait.
+            // A stream that is being captured cannot wait for blocks that are not ready.
             if (place.where == nullptr) { break; }
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
@@ -67,8 +67,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // `take` cleared the block's pending uses. Stores them again, because `return_unbacked`
-            // may free the block. After a wait of the host, none are left.
+            // Stores the block's pending uses, which `take` cleared, for `return_unbacked`. After a
+            // wait of the host (`mine` is null), none are left.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -87,8 +87,8 @@ public:
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // `take_unbacked` made the stream `on` wait for all other streams that may use the
-            // block. So one use by `on` replaces theirs.
+            // The stream `on` is ordered after all other users of the block, so its use replaces
+            // theirs.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -122,21 +122,21 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if free blocks may contain a whole page to move: one has at least `page` bytes,
-    /// or may have after coalescing. `bytes` selects the heap (small or large blocks).
+    /// Returns true if some free block may contain a whole page, perhaps only after coalescing.
+    /// `bytes` selects the heap (small or large blocks).
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
-    /// Returns a function that tells if the stream `on` (null: host) may use a block now, after a
-    /// wait, or not at all.
+    /// Returns a function `price(uses)`: may the stream `on` (null: the host) use memory with these
+    /// pending uses now (`ready`), after a wait, or not at all?
     [[nodiscard]] auto price_for(stream const* on) {
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for free blocks of at least `least` bytes that, by `price` (see
-    /// `price_for`), need no wait. `bytes` selects the heap (small or large blocks).
+    /// Calls `visit(block)` for free blocks of at least `least` bytes that are ready by `price`
+    /// (from `price_for`). `bytes` selects the heap (small or large blocks).
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -148,9 +148,9 @@ public:
     /// Removes a free block from its bin (free list), so that no request uses it until
     /// `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Removes free blocks that need no wait by `price` and satisfy `wanted(block)` from their free
-    /// lists. Passes each to `taken` until that returns false. `bytes` selects the heap (small or
-    /// large blocks).
+    /// Removes blocks that satisfy `wanted(block)` and are ready by `price` (from `price_for`) from
+    /// their free lists, and passes each to `taken` until that returns false. `bytes` selects the
+    /// heap.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

@@ -57,9 +57,8 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the size of the next chunk in bytes: the growth policy's size, reduced to what the
-    /// limit permits. If that is less than `wish.needed` or more than `bins::largest`, returns
-    /// `wish.needed`.
+    /// Returns the growth policy's size for the next chunk, or what the limit permits if that is
+    /// less. Returns `wish.needed` if the result would be smaller or above `bins::largest`.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -92,9 +91,8 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of at least `size` bytes and, unless `out` is null, returns a block for
-    /// `*out` in it. Returns null if the chunk is refused; with `Throwing`, throws a refusal by the
-    /// upstream.
+    /// Allocates a chunk of at least `size` bytes and returns a block in it for `*out`, or null if
+    /// `out` is. If refused, returns null; if `Throwing`, throws the upstream's refusal.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -126,8 +124,8 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // Returns idle chunks first, so that the upstream can reuse their memory. At most four
-        // attempts, because even then the upstream may have no ready memory for this request.
+        // First returns idle chunks, so that the upstream can reuse their memory. Limited to four
+        // attempts, because that may not help.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
@@ -191,9 +189,8 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns ready empty chunks to the upstream before `size` more bytes are reserved. Does so
-    /// only if the sum would exceed all earlier values of reserved bytes and 9/8 of the most live
-    /// bytes.
+    /// Returns ready idle chunks to the upstream if `size` more reserved bytes would exceed both
+    /// the most ever reserved and 9/8 of the most live bytes. Makes at most `tries` attempts.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }
@@ -201,8 +198,8 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
-        // Returns nothing up to 9/8 of the most live bytes: otherwise a program that repeats its
-        // allocations could return chunks and allocate the same chunks again.
+        // Returns no chunk up to 9/8 of the most live bytes: a program that repeats its allocations
+        // could soon need it again.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

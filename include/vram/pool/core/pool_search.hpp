@@ -33,8 +33,8 @@ struct pool_search {
         }
         return core.heap_.take(r, held, false);
     }
-    /// Tries all other ways to find memory for the request, including growth, `trim` and waits. May
-    /// return with the lock released.
+    /// Tries all other ways to allocate `r`: growth, `trim`, waits. Returns null if all fail.
+    /// Callers must check afterwards if `held` still owns the lock.
     template <class Core>
     static void* make_room(Core& core, typename Core::request const& r,
                            typename Core::guard& held) {

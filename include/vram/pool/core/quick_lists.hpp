@@ -17,8 +17,8 @@ namespace vram {
 namespace detail {
 
 /// Lists of cached blocks by size: freed blocks that are not coalesced, because most requests
-/// repeat a size just freed on the same stream (quick lists: Weinstock, 1976). Of large blocks,
-/// only the last is cached.
+/// repeat a size just freed on the same stream (quick lists: Weinstock, 1976). Of large blocks, at
+/// most one is cached.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant; `drain` is linear in the number of blocks.
@@ -28,8 +28,8 @@ public:
     static constexpr std::size_t largest = 1_MiB;
     /// Largest size of the one large block that is cached outside of the lists.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// Least size of the cached blocks that are coalesced first for a small request, if chunks
-    /// cannot grow: such blocks hold most of the cached bytes.
+    /// A request of at most 1 MiB that finds no ready memory first coalesces only cached blocks of
+    /// at least this size, if chunks cannot grow.
     static constexpr std::size_t bulky = 128_KiB;
     /// Largest number of bytes by which a block from the list of a larger size class may exceed the
     /// request.
@@ -96,14 +96,14 @@ public:
 private:
     /// Number of lists; as an index it means "no list".
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists, among which streams are divided. `take` looks only at the first
-    /// block of a list, so it misses blocks behind one of another stream.
+    /// Number of sets of lists, so that streams seldom share one: `take` finds no block behind one
+    /// of another stream.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// A set of lists of cached blocks, one for each size class. Linked by `block::previous`,
-    /// because the table of blocks by address uses `block::next`.
+    /// A list of cached blocks for each size class, linked by `block::previous`: `block::next`
+    /// belongs to the table of blocks by address.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // bit i is set if list i may contain a block
         block*        first[lists]{};

@@ -76,7 +76,7 @@ public:
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
-        // These holds keep the streams' handles valid until the last free was processed.
+        // Keeps the streams' handles valid until the last free was processed.
         heap_array<hold> held;
         std::size_t      count = 0;
         do {
@@ -119,8 +119,8 @@ private:
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
     /// References that keep the handles of the streams of queued frees valid.
     heap_array<hold> holds_;
-    /// The stream of the newest hold in `holds_`. A further free on this stream adds no second
-    /// hold. Unused if `holds_` is empty.
+    /// The stream of the last element of `holds_`, for which further frees need no other element.
+    /// Unused if `holds_` is empty.
     stream      newest_{};
     std::size_t first_ = 0;
     std::size_t count_ = 0;

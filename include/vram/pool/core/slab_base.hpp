@@ -83,8 +83,9 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// Makes the host wait for the devices of this resource's streams, then frees the memory kept
-    /// for captured graphs. No such graph may be launched again or be captured now.
+    /// If memory may be kept for captured graphs, makes the host wait for the devices of this
+    /// resource's streams, then frees that memory. No such graph may be launched again or be
+    /// captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
     /// Streams   Launches on other devices must be complete.
@@ -236,8 +237,8 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block that the stream may use without a wait, if necessary in a chunk that is
-    /// ready in the upstream, or returns null.
+    /// Allocates a block without a wait, or returns null. If free blocks need a wait, tries a new
+    /// chunk from memory that the upstream has ready for the stream.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

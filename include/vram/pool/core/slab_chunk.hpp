@@ -36,7 +36,7 @@ struct slab_chunk {
         slab_chunk* home    = nullptr;
         union {
             /// Of a `pending` or `retained` block: the epoch (part of a stream's work) in which the
-            /// stream may still use it; 0 for a `retained` block that no stream uses.
+            /// stream may still use it; 0 if none was recorded.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };

@@ -53,7 +53,7 @@ public:
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// Adds a freed block, which its stream may still use, as the oldest of that stream.
+    /// Adds a block to the list of its stream as the oldest (freed first), to undo its removal.
     void add_oldest(entry* n) noexcept {
         stream_lists& s                                    = lists_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);

@@ -82,8 +82,8 @@ public:
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    /// Allocates a block kept for graphs of the stream `slot`, which is being captured: the one
-    /// freed last. Returns null if there is none.
+    /// Allocates a block for a capture of the stream `slot`: of the blocks kept for its graphs, the
+    /// one freed last. Returns null if there is none.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
@@ -155,8 +155,8 @@ public:
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of `n`: puts the block back into the list of the stream `slot`, as the
-    /// one freed first.
+    /// Undoes the allocation of `n`, which was the oldest free block of the stream `slot`: puts it
+    /// back into the list as the oldest.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
