@@ -25,8 +25,8 @@ struct device_share_growth {
     /// Share of the free device memory that the next chunk gets, in per cent: from 0 to 100.
     double percent = 50;
 
-    /// Returns the size of the next chunk: a multiple of 2 MiB, or the needed bytes if those are
-    /// more.
+    /// Returns the size of the next chunk: `percent` per cent of the free device memory, rounded
+    /// down to 2 MiB, or the needed bytes if those are more.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(percent >= 0 && percent <= 100,
                 "device_share_growth: `percent` must be from 0 to 100");

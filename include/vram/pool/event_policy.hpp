@@ -13,8 +13,9 @@ enum class event_policy {
     /// An event is recorded when another stream first needs the memory. A raw `cudaStream_t` must
     /// be retired before it is destroyed.
     lazy,
-    /// Each free (in a `monotonic`, each unwind) records an event, except during a capture. Streams
-    /// may then be destroyed without `retire`. Suits per-thread default streams.
+    /// Each free (in a `monotonic`, each unwind) records an event, except during a capture. A
+    /// stream may then be destroyed without `retire` once its memory is freed. Suits per-thread
+    /// default streams.
     eager,
 };
 

@@ -22,7 +22,7 @@ struct fragmentation {
     /// allocator.
     double scattered = 0;
     /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
-    /// bytes (PyTorch's memory viewer).
+    /// bytes: 1 if these are one free piece, 0 if none is free (PyTorch's memory viewer).
     double holes = 0;
     /// Free bytes in chunks with a block that is live or kept for a captured graph: `trim` cannot
     /// return such chunks (PyTorch's inactive_split_bytes).

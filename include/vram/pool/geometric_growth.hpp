@@ -24,13 +24,14 @@ struct geometric_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
-    /// A new chunk gets this share of the reserved bytes (`growth_request::held`) or more; less if
-    /// `max_size` or the upstream refuses that. From 0 to 64.
+    /// Smallest size of a new chunk, as a share of the bytes reserved before
+    /// (`growth_request::held`): 0.02 for 2 %, at most 64 for 64 times. Less if `max_size` or the
+    /// upstream refuses that.
     double share = 0.02;
     /// Smallest size in bytes of a chunk that serves a request above 1 MiB. For other requests the
     /// smallest size is `unit`.
     std::size_t least = 20_MiB;
-    std::size_t unit  = 2_MiB; ///< chunk sizes are multiples of this power of two
+    std::size_t unit  = 2_MiB; ///< the returned sizes are multiples of this power of two
 
     /// Returns the size of the next chunk: at least the needed bytes and `share` of the reserved
     /// ones, rounded up to `unit`.

@@ -119,8 +119,8 @@ public:
                              [&] { return core_.try_get(bytes, alignment, nullptr); });
     }
 
-    /// Counts a block as free; its memory is reused after `unwind` or `reset`. Work of `s` until
-    /// then may use the block.
+    /// Counts a block as free. Work of `s` may use the block until `unwind` or `reset` makes its
+    /// memory available again.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -142,8 +142,8 @@ public:
         }
     }
 
-    /// Returns a mark of the current position for `unwind`, valid until an earlier position is
-    /// unwound. `trim` keeps the chunks up to this position.
+    /// Returns a mark of the current position for `unwind`, valid until `reset` or an unwind to an
+    /// earlier mark. `trim` keeps the chunks up to this position.
     [[nodiscard]] monotonic_mark mark() {
         return monotonic_mark{core_.mark(monotonic_mark::next().serial_)};
     }
@@ -191,14 +191,14 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed. Ends the uses by `s`: only its work
-    /// enqueued so far may still use the blocks that it allocated or freed.
+    /// Must be called before a raw `cudaStream_t` is destroyed. The blocks that `s` allocated or
+    /// freed then wait only for the work enqueued on `s` so far.
     void retire(stream s) { core_.retire(s); }
-    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
-    /// graph may be launched again or be captured now.
+    /// Makes the host wait for the devices of this resource's streams, then frees the memory kept
+    /// for captured graphs. No such graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Waits for the devices of its streams. Launches on other devices must be complete.
+    /// Streams   Launches on other devices must be complete.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the device of the memory.
     [[nodiscard]] auto device() const

@@ -102,8 +102,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink receives
-    /// errors of this pool other than lack of memory; the upstream may hide its own.
+    /// Allocates as `allocate` does, but returns null instead of throwing. Errors of this pool
+    /// other than lack of memory go to the error sink.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept
@@ -113,8 +113,8 @@ public:
         return seen.allocate(bytes, &s, at,
                              [&] { return core_.try_allocate(s, bytes, alignment); });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
-    /// receives errors of this pool other than lack of memory; the upstream may hide its own.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors of this pool
+    /// other than lack of memory go to the error sink.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                       call_site at = call_site::current()) noexcept
@@ -165,8 +165,8 @@ public:
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream while more than `keep` bytes are free (over virtual
-    /// memory also free pages), then trims the upstream. The host may wait. Returns the bytes given
+    /// Returns idle chunks, and free pages of virtual memory, to the upstream while more than
+    /// `keep` bytes are free, then trims the upstream. The host may wait. Returns the bytes given
     /// back.
     std::size_t trim(std::size_t keep = 0) {
         resource_call const own;
@@ -190,11 +190,11 @@ public:
         resource_call const own;
         core_.retire(s);
     }
-    /// Frees the memory kept for captured graphs, after the host has waited for devices. No such
-    /// graph may be launched again or be captured now.
+    /// Makes the host wait for the devices of this pool's streams, then frees the memory kept for
+    /// captured graphs. No such graph may be launched again or be captured now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Waits for the devices of its streams. Launches on other devices must be complete.
+    /// Streams   Launches on other devices must be complete.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();

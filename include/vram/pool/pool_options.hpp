@@ -16,8 +16,8 @@ namespace vram {
 /// The options of a `pool`, a `slab` or a `monotonic`. By default the size is not limited, which
 /// suits one process alone on a device.
 struct pool_options {
-    /// Bytes that the constructor allocates from the upstream, rounded up to whole pages if that is
-    /// virtual memory.
+    /// Number of bytes that the constructor reserves, rounded up to whole pages of virtual memory,
+    /// or whole blocks of a `slab`, if `max_size` permits.
     std::size_t initial_size = 0;
     /// The largest number of bytes that may be reserved (obtained from the upstream, live or free)
     /// at one time. A chunk that is being returned counts until the upstream has freed it.
@@ -26,14 +26,14 @@ struct pool_options {
     /// stream needs the memory (`lazy`), or with every free (`eager`).
     event_policy events = event_policy::lazy;
     /// True permits allocations and frees on streams that are being captured into graphs. Memory
-    /// freed then is reused, until `forget_captures()`, only by captures of the same stream.
+    /// freed during a capture serves only captures of the same stream until `forget_captures()`.
     bool graphs = false;
     /// For virtual memory only: maps pages of free blocks to a new block before new memory is
     /// reserved. The host may wait until they are unused.
     bool remap = false;
     /// For virtual memory only: the share (0.07 for 7 %) by which reserved bytes may exceed the
-    /// peak of live bytes before requests may get pages of free blocks, at second addresses, in
-    /// place of new memory. Infinity: no limit.
+    /// peak of live bytes. Further requests may get pages of free blocks instead of new memory.
+    /// Infinity: no limit.
     double slack = std::numeric_limits<double>::infinity();
 };
 

@@ -13,9 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// The limit of `pool_options::slack`: the share by which the reserved bytes of a pool may exceed
-/// its peak of live bytes. Beyond the limit, the pool maps the memory of free pages to second
-/// addresses, in place of new memory.
+/// Computes how much of a request must come from free pages, so that the reserved bytes of a pool
+/// do not exceed its peak of live bytes by more than the share `pool_options::slack`. Such pages
+/// are mapped to a second address.
 ///
 /// Threads   The pool's lock must be held, except for `applies` and `query_device`.
 class slack_limit {
@@ -39,8 +39,8 @@ public:
         if (bytes != 0) { device_ = bytes; }
     }
 
-    /// Returns how many of the `fresh` new bytes for `r` must come from free pages instead, so that
-    /// the slack limit holds. Returns 0 if none must, or if too many addresses are reserved.
+    /// A growth for `r` would reserve `fresh` bytes. Returns how many of these must come from free
+    /// pages instead to keep the slack limit, or 0 if the limit does not apply.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -50,9 +50,9 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // Mapping pages to second addresses uses up addresses. So the slack limit does not apply if
-        // the reserved addresses exceed `most_addresses` times the peak of live bytes or, if known,
-        // the device's total memory.
+        // The slack limit does not apply if the reserved addresses exceed `most_addresses` times
+        // the peak of live bytes or, if known, the device's total memory: second addresses use up
+        // more.
         std::size_t const addresses = core.heap_.blocks().reserved();
         bool const        beyond    = device_ != 0 && addresses > device_;
         if (beyond || addresses / most_addresses > most) { return 0; }
@@ -63,11 +63,11 @@ public:
 
 private:
     /// The slack limit does not apply while the reserved addresses exceed this multiple of the peak
-    /// of live bytes: it would use up more addresses.
+    /// of live bytes: mapping pages to second addresses would use up more addresses.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns the number of reserved bytes up to which a slack limit above 0 does not apply:
-    /// mapping pages to second addresses is not worth the time for so little memory.
+    /// Returns how many bytes may be reserved before a slack limit above 0 applies: for so little
+    /// memory, mapping pages to second addresses is not worth the time.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;

@@ -20,19 +20,20 @@
 namespace vram {
 namespace detail {
 
-/// Selects free memory for a stream: memory that it may use at once, then memory of which queries
-/// show that no stream uses it, then memory for which the stream, or the host, must wait. Also
-/// records the last uses of freed memory. A stream under capture neither waits nor queries.
+/// Selects free memory for a request: first memory that the stream may use at once, then memory
+/// that, as a query shows, no stream uses, then memory for which the stream, or the host, must
+/// wait. Also records the last uses of freed blocks. A stream under capture neither waits nor
+/// queries events.
 /// `Candidates` are the free memory of a heap; a place is a part of a free block:
 ///
-///     find(price)                 returns the best place, with its block `where` and its `cost`
+///     find(price)                 returns the place with the least `cost` (wait), in block `where`
 ///     query()                     queries events; returns true to search again
 ///     uses(place), uses_of(block) return the pending uses
 ///     take(place, captured)       allocates a place
 ///     reserve(place)              reserves a place during a wait of the host
 ///     accept(block)               allocates a reserved block
 ///     put_back(block)             undoes `reserve`
-///     retain(block, timeline)     keeps memory that a captured stream has freed for its graph
+///     retain(block, timeline)     keeps memory freed during a capture for the captured graph
 ///
 /// Functions with a `guard` release the lock during waits.
 ///
@@ -131,8 +132,9 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`. If a capture prevents that for one, stops,
-    /// and makes the memory that this stream freed unavailable (`make_unavailable`).
+    /// Makes the host wait for the streams in `held`. If a capture prevents the wait for one,
+    /// stops, and makes its freed memory unavailable, so that the caller can search for other
+    /// memory.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -148,8 +150,8 @@ public:
         /// The use could be neither recorded nor waited for, so the block must stay live.
         lost,
     };
-    /// Records a free on the stream `s`: calls `record(slot, epoch)` with the number of the stream
-    /// and the epoch of its work that may still use the block. If that fails, reports the error and
+    /// Records a free on the stream `s` by `record(slot, epoch)`: the index of the stream, and the
+    /// part (epoch) of its work that may still use the block. On failure, reports the error and
     /// waits for `s`.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
@@ -166,8 +168,8 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// Records a free on `s` that another thread queued. Does not query `s`, because that thread
-    /// may be capturing it. If no record is possible, the host waits for devices instead.
+    /// Same as `record_free` for a free that another thread queued. Does not query `s`, which that
+    /// thread may be capturing; on failure waits for whole devices.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {
@@ -179,8 +181,8 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// With `event_policy::eager`, records an event behind the frees on the stream of `its`.
-    /// Otherwise does nothing.
+    /// With `event_policy::eager`, tries to record an event behind the frees on the stream of the
+    /// timeline `its`. Otherwise does nothing.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }
@@ -191,7 +193,7 @@ public:
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
     /// Returns true if all pending uses in `held` (streams that may still use freed memory) are
-    /// complete, so that the host may use the memory.
+    /// complete.
     [[nodiscard]] bool is_ready(tags const& held) const noexcept {
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
@@ -205,9 +207,8 @@ public:
     }
 
 private:
-    /// Withholds from requests the memory that a captured stream has freed since its last event. If
-    /// frees do not query captures (`plain_`), `retain` keeps it for graphs, otherwise it is
-    /// available again at the next request.
+    /// Withholds the memory that a captured stream has freed since its last event: until the next
+    /// request or, if frees do not query captures (`plain_`), by `retain` until `forget_captures`.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -218,8 +219,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// Returns the result of a free that could not be recorded: `idle` if the host has waited
-    /// instead (`done`); otherwise reports a leak and returns `lost`.
+    /// `done`: the host has waited for the users of a freed block. Returns `idle` then; otherwise
+    /// reports a leak and returns `lost`.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

@@ -74,8 +74,8 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                // The requesting stream is being captured and must not wait. Searches again for
-                // memory that needs no wait (`captured`).
+                // The requesting stream is being captured and must not wait. Searches again, now
+                // for memory that a captured stream may use.
                 captured = true;
                 continue;
             }
@@ -83,8 +83,8 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // The loop searches again: after the wait, another use may remain, or another thread
-            // may have allocated here.
+            // The next round searches again: another use may remain, or another thread may have
+            // allocated here during the wait.
         }
         return nullptr;
     }
@@ -113,8 +113,8 @@ public:
         /// block stays live.
         lost,
     };
-    /// Counts the `bytes` at `p`, which the stream `on` (null: none) may still use, as free. The
-    /// memory is reused only after `unwind`.
+    /// Counts the `bytes` at `p` as free, and returns `done`, or tells why not. The stream `on`
+    /// (null: none) may still use them; they are reused only after `unwind`.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack().used_around(p);
@@ -125,8 +125,8 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free if its address is in a chunk: a wrong size if that
-    /// memory is used but the bytes are 0 or reach beyond it, otherwise a free of free memory.
+    /// Completes the error of a rejected free of an address in a chunk: `wrong_size` if the address
+    /// is below the bump pointer, and the bytes are 0 or reach beyond it; otherwise `double_free`.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -137,9 +137,9 @@ public:
         }
     }
 
-    /// Frees the blocks since the mark `serial` (0: all), and returns the bytes of the live ones.
-    /// First calls `visit(address, bytes)` for their memory in each chunk. If the use by the stream
-    /// `on` can be neither recorded nor awaited, frees nothing and returns 0.
+    /// Frees the blocks since the mark `serial` (0: all), and returns the sum of their live bytes.
+    /// First calls `visit(address, bytes)` with the freed range of each chunk. If the use by the
+    /// stream `on` can be neither recorded nor awaited, frees nothing and returns 0.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -159,22 +159,22 @@ public:
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // A pending use of a chunk without allocated blocks: the host waits for it if every
-            // such chunk is in use. Empty if no wait helps.
-            tags              almost;
+            // The pending use for which the host waits if streams use every chunk without allocated
+            // blocks. Empty: no wait helps.
+            tags              awaited;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
                 chunk& c = stack().chunks()[i];
                 c.drop([&](tag const& t) { return uses_.timelines().is_complete(t); });
                 if (c.waits().size() == 0) { return stack().take_idle(i); }
                 tags costly;
-                if (almost.empty() && uses_.price_of(c, c.end(), nullptr, false, costly) !=
-                                          availability::unavailable) {
-                    almost = costly;
+                if (awaited.empty() && uses_.price_of(c, c.end(), nullptr, false, costly) !=
+                                           availability::unavailable) {
+                    awaited = costly;
                 }
             }
-            if (almost.empty()) { return {nullptr, 0, 0}; }
-            timeline const* const captured = uses_.timelines().finish(almost, held);
+            if (awaited.empty()) { return {nullptr, 0, 0}; }
+            timeline const* const captured = uses_.timelines().finish(awaited, held);
             if (captured != nullptr) { uses_.exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }

@@ -91,9 +91,9 @@ public:
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block in a free block of the heap for large ones, without a wait. Returns
-    /// null if that is impossible, and once after 16 such blocks, so that the caller grows the heap
-    /// for small ones.
+    /// Allocates a small block in a free block of the heap for large ones, without a wait, or
+    /// returns null. After 16 such blocks it returns null once: the heap for small ones may then
+    /// grow.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -119,11 +119,11 @@ public:
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
-        // The free was valid, but its stream could be neither recorded nor waited for: the block
-        // stays live.
+        // The free was valid, hence true, but its stream could be neither recorded nor waited for:
+        // the block stays live.
         if (how == freed::lost) { return true; }
-        // No stream uses the block any more: clears the stream recorded at an earlier free of its
-        // memory. A list of uses (`several`) stays: it contains the uses by captured graphs.
+        // Clears the stream of an earlier free of this memory. `several` marks a list of uses,
+        // which stays because it contains uses by captured graphs.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -140,8 +140,8 @@ public:
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Adds to the error of a rejected free the kind of memory at its address, if that is in a
-    /// chunk.
+    /// Completes the error of a rejected free if its address is in a chunk: double free, interior
+    /// pointer, wrong size or wrong alignment.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         survey().explain_refusal(e);
     }
@@ -182,9 +182,9 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Returns a plan to grow the chunk that needs the fewest bytes to hold `r` at its end; null
-    /// `base`: none can grow. Blocks other growth of that chunk until `end_growth`. `r` begins at
-    /// `from(last block)` or later.
+    /// Returns the plan to extend the chunk that needs the fewest more bytes for `r`, and blocks
+    /// other plans for it until `end_growth`. Null `base`: there is none. `from(last block of a
+    /// chunk)` returns the first address permitted for `r`.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
@@ -215,8 +215,8 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Finds out which chunks without a live block no stream uses any more: records the missing
-    /// events behind the frees in them, and queries all events.
+    /// Prepares `remove_ready`: records the events that are missing behind frees in chunks without
+    /// a live block, and queries all events, so that it finds unused chunks.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {
@@ -230,8 +230,9 @@ public:
         timelines().poll();
         coalesce_pending();
     }
-    /// Coalesces the blocks that streams no longer use, as a query of all events shows. With
-    /// several streams, first tries to record the events that are missing behind frees.
+    /// Coalesces the blocks that streams no longer use. If there are several streams, first tries
+    /// to record the events that are missing behind frees, because only events show that a stream
+    /// is done.
     void poll_all() {
         timelines().try_record_all();
         poll();
@@ -263,8 +264,8 @@ public:
         coalesce_pending();
     }
 
-    /// Returns the usage; cached blocks count as free. The caller's function `behind(block)`
-    /// returns how many bytes of a free block have physical memory.
+    /// Returns the usage; cached blocks count as free. `behind(block)` returns the number of bytes
+    /// of a free block that have physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         flush_quick_lists();
@@ -306,12 +307,12 @@ protected:
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
     // Size in bytes of the largest free block in which `take_in_hole` places small blocks. Larger
-    // ones are more often coalesced to serve large requests.
+    // ones stay available for large requests.
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    // Defined here, not taken from `arbiter_`, to capture `this`: the fast path of a free already
-    // has that pointer in a register.
+    // Returns a function that takes a `tag` (a stream's pending use of freed memory) and returns
+    // true if that use is complete. It captures `this`, which a fast free has in a register.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -333,8 +334,8 @@ protected:
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
-        // An event on an idle stream is complete only some microseconds after it was recorded, so
-        // all events are queried several times.
+        // Queries all events several times: an event just recorded on an idle stream is complete
+        // only after some microseconds.
         for (int looks = 0; looks < 4; ++looks) { timelines().poll(); }
         flush_quick_lists();
         heap.coalesce_all(is_complete());
@@ -361,17 +362,17 @@ protected:
                std::size_t{1} << b->alignment == alignment;
     }
     /// Replaces the recorded use of a block that is being freed: the stream number `slot` may use
-    /// it until its `epoch`. Uses by captured graphs stay recorded.
+    /// it until the end of `epoch` (part of its work). Uses by captured graphs stay recorded.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: the list has room for eight uses, and that of a live block has at most one,
-        // by a captured graph.
+        // Cannot fail: the list has room for eight uses, and a live block has at most one, by a
+        // captured graph.
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
-    /// Records that the stream `s` may use a block until its present work ends. `remote`: another
-    /// thread queued the free, so the stream is not queried.
+    /// Records the present work of the stream `s` as a pending use of a freed block. `remote`:
+    /// another thread queued the free, so the stream is not queried.
     freed record_free(stream s, block* b, bool remote) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) { hold(b, epoch, slot); };
         return remote ? arbiter_.record_remote_free(s, b->pointer(), b->bytes, record)
@@ -381,8 +382,8 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Number of blocks that `take_in_hole` has allocated since it last returned null because of
-    /// the limit `enough_holes`.
+    /// Counts the blocks from `take_in_hole`. At `enough_holes`, that function returns null once
+    /// and sets this to 0.
     unsigned holes_ = 0;
 };
 

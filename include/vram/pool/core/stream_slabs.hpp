@@ -76,7 +76,8 @@ public:
     }
 
     /// Adds a chunk, and allocates a block of it for the stream `on` (null: the host). `order` is
-    /// null if all streams may use the chunk now, otherwise `on`: others must wait for it.
+    /// the stream for which other streams must wait before they use the chunk: `on`, or null for
+    /// none.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -86,8 +87,8 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // With `event_policy::eager`, records now the event for which other streams wait to use the
-        // rest of the chunk.
+        // Before other streams use the rest of the chunk, they wait for an event of this one: with
+        // `event_policy::eager`, records it now.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
@@ -97,18 +98,18 @@ public:
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // A block in a chunk without a live block. The host waits for the block's stream if
-            // every such chunk is in use.
-            entry* almost = nullptr;
+            // The block for whose stream the host waits if streams use every chunk without a live
+            // block. Null: no wait helps.
+            entry* awaited = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
                 if (c->pending() == 0) { return c; }
-                if (almost != nullptr) { continue; }
+                if (awaited != nullptr) { continue; }
                 entry* const n = pending_block(*c);
-                if (n != nullptr && !held_up(*n)) { almost = n; }
+                if (n != nullptr && !held_up(*n)) { awaited = n; }
             }
-            if (almost == nullptr) { return nullptr; }
-            arbiter_.wait_on_host(tag_of(*almost), held,
+            if (awaited == nullptr) { return nullptr; }
+            arbiter_.wait_on_host(tag_of(*awaited), held,
                                   [&](timeline const& c) { retain_all(heap, c.slot()); });
         } // other threads may have allocated during the wait, so search again
     }
@@ -163,8 +164,8 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if no wait can make the free block available, because a running capture or a
-    /// captured graph may use it.
+    /// Returns true if the free block is withheld for a capture or a captured graph, so that no
+    /// wait makes it available.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
@@ -187,15 +188,15 @@ private:
     /// there is one, otherwise the oldest block in the list of each stream.
     struct candidates {
         struct place {
-            /// The selected block. Null means any clean block (free, used by no stream) if `cost`
-            /// is `ready`, otherwise that no block was found.
+            /// The selected block. If null, any clean block (free, used by no stream) may be taken
+            /// if `cost` is `ready`; otherwise no block was found.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// Set by `reserve`, for `put_back`: the pending use of the reserved block, for which the
-        /// host waits.
+        /// The pending use of the block that `reserve` has reserved; `put_back` stores it in the
+        /// block again.
         tags reserved_use{};
 
         template <class Price>
