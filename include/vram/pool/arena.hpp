@@ -173,8 +173,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // Other threads may have allocated after the restart of the first shard's peak and before
-        // that of the last. So `sum` takes, for each shard, the larger of both peaks.
+        // Other threads may have allocated since the restarts above. So `sum` adds, for each shard,
+        // the larger of its peak before its restart and its peak since then.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {
@@ -208,10 +208,11 @@ public:
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// Frees the memory kept for captured graphs, after the host has waited for the devices of all
-    /// streams that used this arena. No such graph may be launched again or be captured now.
+    /// streams that used this arena. The program must not launch these graphs again, nor capture
+    /// one now.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches of such graphs on other devices must be complete.
+    /// Streams   Launches of these graphs on other devices must be complete.
     void forget_captures() {
         resource_call const own;
         this->for_each([](auto& core) { core.forget_captures(); });

@@ -28,8 +28,8 @@ struct arena_options {
     /// Allows streams to be captured into graphs while they use the arena. Until `forget_captures`,
     /// memory freed during a capture serves only captures of the same stream.
     bool graphs = false;
-    /// If more bytes than this are reserved, shards (pools) return chunks without live blocks or
-    /// pending uses, so that other shards can use the memory.
+    /// When the reserved bytes grow beyond this, shards (pools) return chunks without live blocks
+    /// or pending uses, so that other shards can use the memory.
     std::size_t trim_above = 1_GiB;
 };
 

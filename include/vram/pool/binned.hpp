@@ -207,8 +207,8 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        // Registers the stream, so that the destructor waits for its device if the block is still
-        // live then.
+        // Records the stream: if the block leaks, the destructor waits for the devices of all
+        // recorded streams.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.register_stream(*r.on);
@@ -221,8 +221,8 @@ private:
         });
     }
 
-    /// Frees the block at `p`, which the stream `on` (null: none) may still use. Returns false if
-    /// no live block, small or large, has this address, size and alignment.
+    /// Frees the block at `p`, which the stream `on` (null: none) may still use. Returns false for
+    /// an invalid free: no live block has this address, size and alignment.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -270,8 +270,8 @@ private:
         auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
-            // The streams that use large blocks are not recorded, so the host waits for whole
-            // devices (`true`).
+            // `true`: large blocks are live. Their users are unknown, so the host waits for whole
+            // devices.
             this->streams_.wait_for_all(true, held);
         }
         std::size_t const blocks = large_.size();

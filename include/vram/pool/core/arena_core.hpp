@@ -34,8 +34,8 @@
 namespace vram {
 namespace detail {
 
-/// Base class of `arena`. Selects the shard (pool of the arena) for a call by the thread or the
-/// stream. If the shard cannot allocate, or does not own a freed block, another shard may serve the
+/// Base class of `arena`. Serves a call from the shard (pool of the arena) for its thread or
+/// stream. If that cannot allocate, or does not own a freed block, another shard may serve the
 /// call.
 template <synchronous_resource Upstream, growth Growth>
 class arena_core : public layer_base<Upstream> {
@@ -78,7 +78,7 @@ protected:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        end(); // the shards return their chunks before the upstream is replaced
+        end(); // the shards return their chunks to the old upstream, which is replaced below
         base::operator=(std::move(other));
         chunks_   = std::move(other.chunks_);
         pools_    = std::move(other.pools_);
@@ -90,8 +90,8 @@ protected:
     }
     ~arena_core() { end(); }
 
-    /// Allocates a block from the shard (pool of the arena) for this thread or stream, if possible
-    /// a cached block. Throws on failure; null for 0 bytes.
+    /// Allocates a block, if possible a cached one of the shard (pool of the arena) for this thread
+    /// or stream. Throws on failure; null for 0 bytes.
     [[nodiscard]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         if (member* const mine = pools_.find(selector_.of(s))) [[likely]] {
             if (void* const p = mine->core().try_allocate_cached(s, bytes, alignment)) [[likely]] {
@@ -166,8 +166,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The bytes that the upstream returns may include chunks that it has just received from the
-        // shards. So this takes the larger figure, not the sum.
+        // The upstream may return chunks that the shards have just given to it, and a sum would
+        // count these twice. So this takes the larger number.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -183,8 +183,8 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Corrects sums over all shards (pools), because other threads may have allocated between the
-    /// additions. Afterwards live <= reserved <= peak of reserved.
+    /// Makes sums over all shards (pools) consistent (live <= reserved <= peak of reserved): other
+    /// threads may have allocated between the additions.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
@@ -203,8 +203,8 @@ private:
         resource_call<platform> const own;
         pools_.clear();
     }
-    /// Called after the arena was moved. Sets the pointers to the upstream and to the chunk
-    /// directory.
+    /// After a move of the arena, updates the address of the upstream in `chunks_`, and that of
+    /// `chunks_` in each shard.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
@@ -241,15 +241,15 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Called after the shard `mine` refused: trims all shards and asks each for a block, unless
-    /// the stream is being captured or the size is impossible. Failure throws or, without
-    /// `Throwing`, returns null.
+    /// Called after the shard `mine` refused: trims all shards and asks each, except for a captured
+    /// stream or an impossible size. Failure throws (`Throwing`) or returns null.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // `pools_.for_each` executes no queued frees: `trim_all` has just executed them.
+            // Not `for_each`, which would execute the queued frees of each shard again: `trim_all`
+            // has just done so.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
@@ -261,8 +261,8 @@ private:
             return nullptr;
         }
     }
-    /// Asks the shard (pool) `mine` once more, and lets its exceptions pass. An `out_of_memory`
-    /// gets the figures of all shards together.
+    /// Last attempt: allocates from the shard (pool) `mine`, and rethrows its exception. An
+    /// `out_of_memory` gets the live and reserved bytes of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);

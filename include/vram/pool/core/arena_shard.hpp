@@ -25,9 +25,9 @@ namespace detail {
 /// of these frees do not take the pool's lock. A queued block counts as live until
 /// `drain_remote_frees`.
 ///
-/// Failure   Queued frees that are invalid are reported when the queue is drained. If two threads
-///           free one block, and it was allocated again before the second free is executed, that
-///           frees it once more.
+/// Failure   An invalid queued free is reported when it is executed. If a block is freed twice, a
+///           queued second free may be executed after the block was allocated again, and then frees
+///           that allocation.
 /// Threads   Any number of threads may call concurrently.
 template <class Core>
 class arena_shard {
@@ -44,8 +44,8 @@ public:
         if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
-    /// Queues the free of a block of this shard, or frees it at once, for a call of another shard
-    /// `from` (null: not created). The stream `on`, if not null, may still use the block.
+    /// Queues or executes the free of a block of this shard. `from`: the shard of the calling
+    /// thread, or null. `on`: the stream that may still use the block, or null.
     void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                        arena_shard* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -69,8 +69,8 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns the new block `p`. In the simulator, first removes and reports queued frees of `p`,
-    /// which must be double frees. Elsewhere, these may later free the new block.
+    /// Returns `p`, a block just allocated. Queued frees of `p` are then double frees: the
+    /// simulator removes and reports them; other platforms execute them later.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -96,8 +96,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports a queued free `n` as invalid. `stale`: its block was allocated again after `n` was
-    /// queued. If not `stale`, the caller must hold the pool's lock.
+    /// Reports the queued free `n` as invalid. `stale`: its block was allocated again after `n` was
+    /// queued; otherwise the caller must hold the pool's lock.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -112,18 +112,17 @@ private:
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a thread of the shard `from` may queue the free of a block; if false, it
-    /// must free the block at once. The stream `on` (null: none) may still use the block.
+    /// Returns true if a free on the stream `on` (null: none) may be queued, or false if it must be
+    /// executed at once. `from`: the shard of the calling thread, or null.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // With `eager` or `graphs`, the freeing thread must record an event or query the capture.
-        // On a default stream, it must free the block itself: in another thread, the handle may
-        // mean another stream.
+        // Not queued: frees that record an event (`eager`) or query a capture (`graphs`), and frees
+        // on a default stream, whose handle may mean another stream in another thread.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the unique id of the stream `s`, so that it is known when the queued free is
-    /// executed. `from`: the freeing thread's shard, or null. Returns true on success.
+    /// Queries the unique id of the stream `s` before a free on it is queued. Returns false on
+    /// error. `from`: the shard of the calling thread, or null.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
         // Queries the id now: when the queued free is executed, `s` may be in a capture, during
         // which CUDA forbids the query.

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A fixed array of pointers to pools. Each pool is created by the first call of `make` for its
-/// index, keeps its address until `clear`, and has separate cache lines.
+/// A fixed array of pools, each created by the first call of `make` for its index. A pool keeps its
+/// address until `clear`; no two pools share a cache line.
 ///
 /// Threads   Any number of threads may call `find`, `make` and `for_each` concurrently; other
 ///           functions need exclusive use.

@@ -15,10 +15,10 @@ namespace vram {
 namespace detail {
 
 /// Allocates `bytes` from the upstream `up`, on the stream `on` if that is not null and `up` is
-/// stream-ordered. If `up` refuses, throws (`Throwing`) or returns null.
+/// stream-ordered. A refusal throws (`Throwing`) or returns null.
 ///
-/// Failure   Other errors are thrown, except without `Throwing` if `up` has `try_allocate`: that
-///           reports them to the error sink and returns null.
+/// Failure   Other errors are thrown. If `up` has `try_allocate`, calls without `Throwing` instead
+///           report them to the error sink and return null.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

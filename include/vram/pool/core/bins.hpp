@@ -46,8 +46,8 @@ public:
     /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
     /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The high bits of a `double` (exponent and five fraction bits) number the lists: 32 for
-        // each power of two. On x86-64, this is faster than counting leading zeros.
+        // The exponent and five fraction bits of a `double`, less those of 1.0, are the index: 32
+        // lists for each power of two. On x86-64, this is faster than counting leading zeros.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
@@ -63,8 +63,8 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // Both links of the only block of a list point to the list's end node. So equal links mean
-        // that the list becomes empty.
+        // 1 if `b` is the only block of its list (both links point to the list's end node), else 0.
+        // Clears the bit of an empty list without a branch.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -136,8 +136,8 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets a bit in each of the last two words of `maps_`, at which a search ends that finds no
-    /// list.
+    /// Sets a bit in each of the last two words of `maps_`, which have no lists: a search by `next`
+    /// that finds no list ends there.
     void end() noexcept {
         set(count);
         set(count + 64);

@@ -30,13 +30,13 @@ struct links {
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// The pool has chosen this block for a request that still waits for streams or physical
-        /// memory. Not counted as live; a free is rejected.
+        /// Chosen for a request that must still wait for streams, or for its physical memory to be
+        /// mapped. Not counted as live: a free is rejected.
         reserved,
-        /// Kept for the next request of this size by its stream; or in no free list while physical
-        /// pages are moved.
+        /// Kept for the next request of this size by its stream. Also a block that `set_aside` took
+        /// from its free list while physical pages are moved.
         cached,
-        free, ///< in a free list; memory kept for a graph serves only captures of the same stream
+        free, ///< in a free list; streams or captured graphs may still use it
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};

@@ -21,8 +21,8 @@ namespace detail {
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks have separate chunks. `large_limit`: largest size of the block above
-    /// `quick_lists::largest` that is cached, one at a time; 0: none.
+    /// `apart`: small blocks have separate chunks. `large_limit`: size up to which a freed large
+    /// block (above `quick_lists::largest`) is cached; 0: none is cached.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -79,12 +79,12 @@ public:
         if (b != nullptr) { coalesce(b, is_complete); }
         return b != nullptr;
     }
-    /// Called if no free block fits a request of `bytes`: coalesces cached blocks, so that another
-    /// search may succeed. Returns true if there were any.
+    /// Called if no free block serves a request of `bytes` without a wait: coalesces cached blocks,
+    /// so that another search may succeed. Returns true if there were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // A small request first coalesces the cached blocks of `bulky` bytes or more, which hold
-        // most cached bytes. If there are none, or if chunks can grow, coalesces all.
+        // `few`: first coalesces only the cached blocks of `bulky` bytes or more. If there are
+        // none, or if not `few`, coalesces all cached blocks.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }
@@ -95,14 +95,13 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches a freed large block, and coalesces the large block cached before. Some blocks are
-    /// coalesced instead, such as those above `large_limit_`.
+    /// Caches the freed large block `b` and coalesces the one cached before. Coalesces `b` instead
+    /// if it exceeds `large_limit_`, or if caching it has no benefit.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // With (almost) no other block in use, coalesces `b` and the cached large block, so that a
-        // program that repeats its requests gets the same addresses. If chunks can grow, a block
-        // before a chunk's free end is not cached either.
+        // With (almost) no other live block, coalesces `b` and the cached large block, so that a
+        // program that repeats its requests gets the same addresses.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
@@ -111,13 +110,13 @@ private:
         }
         coalesce(b, is_complete);
     }
-    /// Returns true if `b` is directly before the last block of its chunk. Requires chunks that can
-    /// grow, in which the last block is never allocated.
+    /// Returns true if the block after `b`, which must exist, is the last of its chunk.
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }
-    /// Returns the cached large block if it has the size and alignment and the stream with the
-    /// index `slot` freed it. Otherwise coalesces it and returns null.
+    /// Returns the cached large block if it has exactly `bytes` and the alignment, and if the
+    /// stream with the index `slot` freed it and may reuse it. Otherwise coalesces it and returns
+    /// null.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

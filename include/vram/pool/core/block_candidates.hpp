@@ -18,9 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of `heap`, as the `Candidates` from which a `stream_arbiter` chooses memory for
-/// the request `r`. `counts` counts the chosen block as live; if null, the block stays marked
-/// `reserved`. `InPlace`: chunks can grow at their ends.
+/// The free memory of `heap` for the request `r`: the parameter `Candidates` of `stream_arbiter`,
+/// which chooses a block and a wait. If `counts` is not null, the chosen block becomes live and is
+/// counted; otherwise it stays `reserved`. `InPlace`: chunks can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -35,17 +35,17 @@ struct block_candidates {
     request const&        r;
     /// If true, the search has no limit on the number of free blocks that it examines.
     bool every = false;
-    /// If true, the search once queries events to learn if streams still use a block that fits
-    /// better.
+    /// If true, `find` once queries whether streams are done with a block that fits better than the
+    /// one it found.
     bool asks = false;
-    /// Set by `reserve`: the mark `unbacked` (pages may lack physical memory) that the block had.
-    /// `put_back` restores it.
+    /// The value of `block::unbacked` (pages may lack physical memory) before `reserve`, which
+    /// clears it. `put_back` restores it.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // again in each round: `flush_for` may use up `use_node`s
+            heap.reserve(); // each time: `flush_for` may use up reserved host memory
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
@@ -55,13 +55,13 @@ struct block_candidates {
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // No place was found without a wait: coalesces cached blocks, which may provide one,
-            // and searches again. If nothing was cached, `best` is the result.
+            // No place is usable without a wait: coalesces cached blocks and searches again. If no
+            // block was cached, `best` is the result.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// Required by `stream_arbiter`, which searches once more if it returns true. Nothing is
-    /// queried here, so the result is always false.
+    /// `stream_arbiter` calls this before a wait, and searches again if the result is true. Nothing
+    /// is queried here, so it is always false.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -77,8 +77,8 @@ struct block_candidates {
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
         b->now            = block::state::reserved; // not allocated yet: a free is rejected
-        // Stores the uses now, in host memory that `heap.reserve()` provided: while the host waits,
-        // other threads may use it up.
+        // `heap.take` cleared the pending uses. Stores them again now: during the wait, other
+        // threads may use up the host memory reserved for that.
         heap.hold(b, before);
         return b;
     }
@@ -110,8 +110,8 @@ struct block_candidates {
     }
 
 private:
-    /// Allocates `p` for a stream that is being captured. Records which parts are kept for captured
-    /// graphs, so that they stay kept after the free.
+    /// `take` for a stream that is being captured. Records the parts that captured graphs may still
+    /// use, so that a later free does not lose them.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

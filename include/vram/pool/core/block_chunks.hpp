@@ -22,7 +22,8 @@ namespace detail {
 /// Cost      Finding a chunk by an address is a linear search through the chunks.
 class block_chunks {
 public:
-    /// A chunk. The descriptor of its first block remains the same as long as the chunk exists.
+    /// A chunk from the upstream. `first`, the descriptor of its first block, stays the same; the
+    /// others follow it through `block::after`.
     struct chunk {
         block*      first     = nullptr;
         void*       base      = nullptr;
@@ -120,7 +121,7 @@ public:
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// Returns the chunk that ends with the block `tail`. There must be one.
+    /// Returns the chunk whose last block is `tail`. It must exist.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

@@ -24,7 +24,7 @@ class block_divider {
 public:
     using fit = free_blocks::fit;
 
-    /// `in_place`: chunks can grow at their ends. `apart`: this object contains small blocks.
+    /// `in_place`: chunks can grow at their ends. `apart`: true for the heap of small blocks.
     block_divider(bool in_place, bool apart) noexcept : free_{in_place}, blocks_{apart} {}
     block_divider(block_divider&& other) noexcept : block_divider{false, false} {
         *this = std::move(other);
@@ -59,8 +59,8 @@ public:
     /// `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses of the last block of a chunk that has grown. If no `use_node` is left,
-    /// the block keeps its single use, which then covers the added bytes too.
+    /// Sets the pending uses `held` of a chunk's last block, which has grown. If no `use_node` is
+    /// left, its single use remains, and then covers the added bytes too.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -123,8 +123,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // The merges below could remove the first block of a chunk, or turn a block into the last
-        // one but leave it in a wrong list. `coalesce` handles both cases.
+        // Unlike the merges below, `coalesce` keeps the descriptor of a chunk's first block, and
+        // the separate list of the last blocks of growable chunks.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -165,8 +165,7 @@ public:
         free_.remove(b);
         b->now = block::state::cached;
     }
-    /// Makes the next `coalesce_pending` examine all blocks, even if `has_uncoalesced()` was false,
-    /// so that it drops complete uses.
+    /// Makes `has_uncoalesced()` true, so that the next `coalesce_pending` walks over all blocks.
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
@@ -187,8 +186,8 @@ public:
     }
 
 private:
-    /// Variant of `take` for a free block with several pending uses. The pieces that stay free keep
-    /// the uses of their addresses; the returned block has none.
+    /// `take` for a free block with several pending uses. The pieces that stay free keep the uses
+    /// of their addresses; the uses of the returned block are dropped.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

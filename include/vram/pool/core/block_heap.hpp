@@ -76,8 +76,8 @@ public:
         return hand_out(divider_.take(place, bytes));
     }
 
-    /// Fast path: allocates one of the first blocks of the free lists, if the stream with the index
-    /// `slot` may use it now. Returns null if a full search is needed.
+    /// Fast path: allocates `bytes` from one of the first blocks of the free lists that the stream
+    /// with the index `slot` may use now. Returns null if `find` must search.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -126,8 +126,8 @@ public:
         return b;
     }
 
-    /// Among chunks that are one free block and not busy, returns the index of the one that the
-    /// asking stream may use soonest, by `price`. Returns the number of chunks if it may use none.
+    /// Returns the index of the chunk (one free block, not busy) that the asking stream may use
+    /// soonest, as `price(use)` rates it; the number of chunks if none is usable.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
@@ -141,13 +141,13 @@ public:
     }
 
     /// Returns the place with the lowest cost by `judge(block)` in free blocks of at least `bytes`.
-    /// Examines at most 65 blocks, to limit the time. `where` is null if none is suitable.
+    /// Judges at most 65 blocks, to limit the time. `where` is null if none is suitable.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for all free blocks of at least `bytes`. Omits the last block of a busy
-    /// chunk: the thread that resizes the chunk relies on it.
+    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last block of a
+    /// chunk that is being resized (busy).
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
@@ -177,15 +177,16 @@ public:
         });
     }
 
-    /// Selects the chunk that must grow least for a request that begins at `from(last block)` or
-    /// above, and marks it busy until `end_growth`. `base` is null if none is suitable.
+    /// Plans the growth of the chunk that needs the fewest added bytes for the request, which
+    /// begins at `from(last block)` or above. Marks it busy until `end_growth`. Null `base`: none
+    /// can grow.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
-    /// Ends the growth that `begin_growth` began: the chunk at `base` and its last block become
-    /// `by` bytes larger (0: the growth failed). The new bytes may lack physical memory.
+    /// Ends the growth that `begin_growth` began for the chunk at `base`: adds `by` bytes, perhaps
+    /// without physical memory, to its last block. `by` is 0 if the growth failed.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -198,8 +199,8 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true, once, if no block was live or cached after at least `enough` allocations since
-    /// the last such result. The caller can then coalesce all free memory.
+    /// Returns true if, since it last did, the heap once had no live or cached block after at least
+    /// `enough` allocations. The caller can then coalesce all free memory.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
@@ -229,8 +230,8 @@ public:
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Keeps memory that the stream with the index `slot` freed in its epoch `from` (a part of its
-    /// work) or later for captures of this stream, until `end_captures`.
+    /// Marks memory that the stream with the index `slot` freed from its epoch `from` (a part of
+    /// its work) on: until `end_captures`, only captures of this stream may use it.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }

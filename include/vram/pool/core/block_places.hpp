@@ -65,9 +65,8 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in a chunk's last block `b` that the stream may use soonest. Tries the
-    /// start of `b`, then the address behind each pending use. `cost` is `unavailable` if none is
-    /// usable.
+    /// Returns the place in a chunk's last block `b` that the stream may use soonest: at its start,
+    /// or at the end of a pending use. `cost` is `unavailable` if none is usable.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -81,8 +80,8 @@ public:
         }
         return best;
     }
-    /// Returns a place at the front of `b`, or at the end if the stream may use that sooner. The
-    /// place is unusable if its `cost` is `unavailable`.
+    /// Returns a place at the front of `b` or, in some cases, one at its end that the stream may
+    /// use sooner. The place is unusable if its `cost` is `unavailable`.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -122,8 +121,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the place for `bytes` in `b` at the first aligned address from `from` on. Its
-    /// `where` is null if they do not fit there or may lack physical memory.
+    /// Returns the place for `bytes` at the first aligned address in `b` from `from` on. `where` is
+    /// null if `b` is too short, or may lack physical memory there.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {
