@@ -65,110 +65,120 @@ TEST_CASE(
     CHECK(tool.groups.size() == 1);
 }
 
-TEST_CASE("nvtx_account: a change during a sample is sampled by the thread that samples") {
+TEST_CASE("nvtx_account: a few changes by several threads are each sampled") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
     nvtx_account a{"account", "a test", 0};
-    int          more = 3;
-    tool.after_sample = [&] { // as if it came from another thread
-        if (more-- > 0) { a.change(10, 1); }
-    };
-    a.change(1, 0);
-    std::vector<nvtx_tool::sample> const expected{{1, 0, 1}, {11, 1, 11}, {21, 2, 21}, {31, 3, 31}};
-    CHECK(tool.named("account").samples == expected);
-}
-
-TEST_CASE("nvtx_account: the last sample has the last values, also after many changes during it") {
-    nvtx_tool& tool = nvtx_tool::get();
-    tool.clear();
-    nvtx_account a{"account", "a test", 0};
-    int          more = 1000;
-    tool.after_sample = [&] {
-        if (more-- > 0) { a.change(1, 0); }
-    };
-    a.change(1, 0);
-    CHECK(tool.last("account").live == 1001);
-    more              = 1000;
-    tool.after_sample = [&] { // the live bytes are the same after it, but there is a new peak
-        if (more-- > 0) { a.change(2, 0), a.change(-2, 0); }
-    };
-    a.change(1, 0);
-    CHECK((tool.last("account") == nvtx_tool::sample{1002, 0, 1004}));
-}
-
-TEST_CASE(
-    "nvtx_account: the last values are sampled, whatever the number of changes during samples") {
-    nvtx_tool& tool = nvtx_tool::get();
-    for (std::int64_t const step : {0, 3}) {
-        for (int changes = 0; changes != 70; ++changes) {
-            tool.clear();
-            std::string const name = "account with step " + std::to_string(step);
-            nvtx_account      a{name, "a test", step};
-            std::int64_t      live = 3;
-            tool.after_sample      = [&] {
-                if (live != 3 * (changes + 1)) { a.change(3, 0), live += 3; }
-            };
-            a.change(3, 0);
-            CHECK((tool.last(name) == nvtx_tool::sample{live, 0, live}));
-            a.change(-live, 0); // no thread samples any more
-            CHECK((tool.last(name) == nvtx_tool::sample{0, 0, live}));
-        }
+    for (int i = 0; i != 100; ++i) {
+        std::thread{[&] { a.change(10, 0); }}.join();
+        a.change(-9, 0);
+        REQUIRE(tool.last("account").live == i + 1);
+        REQUIRE(tool.last("account").peak == i + 10);
     }
+    CHECK(tool.named("account").samples.size() == 200);
 }
 
-TEST_CASE("nvtx_account: many changes by other threads during a sample are one more sample") {
-    nvtx_tool& tool = nvtx_tool::get();
-    tool.clear();
-    nvtx_account a{"account", "a test", 0};
-    bool         first = true;
-    tool.after_sample  = [&] {
-        if (!std::exchange(first, false)) { return; }
-        std::thread one{[&] {
-            for (int i = 0; i != 100; ++i) { a.change(2, 1); }
-        }};
-        one.join();
-        std::thread other{[&] {
-            for (int i = 0; i != 100; ++i) { a.change(-1, 0); }
-        }};
-        other.join();
-    };
-    a.change(10, 0);
-    std::vector<nvtx_tool::sample> const expected{{10, 0, 10}, {110, 100, 210}};
-    CHECK(tool.named("account").samples == expected);
-}
+namespace nvtx_account_tests {
 
-TEST_CASE("nvtx_account: changes during a sample that cancel each other are no sample") {
-    for (std::int64_t const step : {0, 8}) {
-        nvtx_tool& tool = nvtx_tool::get();
-        tool.clear();
-        std::string const name = "account with step " + std::to_string(step);
-        nvtx_account      a{name, "a test", step};
-        a.change(20, 0);
-        int more          = 20;
-        tool.after_sample = [&] {
-            if (more-- > 0) { a.change(-10, 0), a.change(10, 0); }
-        };
+constexpr std::int64_t mib = 1 << 20;
+
+/// Makes `a` add the changes of each thread up, with 0 live and 1 reserved byte at the end.
+void alternate(nvtx_account& a) {
+    a.change(0, 1);
+    for (unsigned i = 0; i != nvtx_account::exact_switches / 2; ++i) {
+        std::thread{[&] { a.change(10, 0); }}.join();
         a.change(-10, 0);
-        std::vector<nvtx_tool::sample> const expected{{20, 0, 20}, {10, 0, 20}};
-        CHECK(tool.named(name).samples == expected);
-        CHECK(more == 19);
-        a.change(10, 0); // no thread samples any more
-        CHECK((tool.last(name) == nvtx_tool::sample{20, 0, 20}));
     }
+    a.flush();
 }
 
-TEST_CASE("nvtx_account: a thread does not sample for the others without end") {
+} // namespace nvtx_account_tests
+
+using namespace nvtx_account_tests;
+
+TEST_CASE("nvtx_account: with many threads, small changes are added up, and large ones sampled") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();
-    nvtx_account      a{"account", "a test", 0};
-    std::atomic<bool> ended{false};
-    std::thread       other{[&] {
-        while (!ended) { a.change(1, 0), a.change(-1, 0); }
-    }};
-    for (int i = 0; i != 100; ++i) { a.change(1, 0); } // returns although the other continues
-    ended = true;
-    other.join();
-    CHECK(tool.last("account").live == 100);
+    nvtx_account a{"account", "a test", 0};
+    alternate(a);
+    auto const& samples = tool.named("account").samples;
+    auto const  before  = samples.size();
+    for (int i = 0; i != 16; ++i) { a.change(mib / 16 - 1, 0); }
+    CHECK(samples.size() == before);
+    a.change(16, 0);
+    CHECK((tool.last("account") == nvtx_tool::sample{mib, 1, mib}));
+    a.change(-mib, 0);
+    CHECK((tool.last("account") == nvtx_tool::sample{0, 1, mib}));
+    a.change(mib * 1280, 0); // a peak of which 1/128 is 10 MiB
+    a.change(-mib * 1280, 0);
+    CHECK(samples.size() == before + 4);
+    a.change(mib * 9, 0);
+    CHECK(samples.size() == before + 4);
+    a.change(mib, 0);
+    CHECK((tool.last("account") == nvtx_tool::sample{10 * mib, 1, 1280 * mib}));
+}
+
+TEST_CASE("nvtx_account: with many threads, a change of reserved bytes samples all changes") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    alternate(a);
+    std::thread{[&] { a.change(70, 0); }}.join();
+    a.change(-10, 0);
+    CHECK(tool.last("account").live == 0);
+    a.change(0, 99);
+    CHECK((tool.last("account") == nvtx_tool::sample{60, 100, 60}));
+    std::thread{[&] { a.change(1, 0); }}.join();
+    a.flush();
+    CHECK((tool.last("account") == nvtx_tool::sample{61, 100, 61}));
+    auto const count = tool.named("account").samples.size();
+    a.flush();
+    CHECK(tool.named("account").samples.size() == count);
+}
+
+TEST_CASE("nvtx_account: with many threads, values are sampled at intervals") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    alternate(a);
+    auto const before = tool.named("account").samples.size();
+    for (unsigned i = 0; i != 10 * nvtx_account::most_pending; ++i) { a.change(1, 0); }
+    CHECK(tool.named("account").samples.size() == before + 10);
+    CHECK(tool.last("account").live == 10 * nvtx_account::most_pending);
+}
+
+TEST_CASE("nvtx_account: with many threads, live bytes are never negative or above the peak") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account             a{"account", "a test", 0};
+    std::atomic<int>         blocks{0}; // of 400 KiB, allocated and not freed
+    std::vector<std::thread> threads;
+    constexpr int            most = 8;
+    for (int i = 0; i != 4; ++i) {
+        threads.emplace_back([&, i] {
+            for (int n = 0; n != 20'000; ++n) {
+                int live = blocks.load();
+                if ((n + i) % 3 != 0) {
+                    if ((live & 255) < most && blocks.compare_exchange_strong(live, live + 1)) {
+                        a.change(400 << 10, 0);
+                        blocks += 1 << 8; // may be freed
+                    }
+                } else if (live >> 8 > 0 && blocks.compare_exchange_strong(live, live - (1 << 8))) {
+                    a.change(-(400 << 10), 0);
+                    blocks -= 1;
+                }
+            }
+        });
+    }
+    for (auto& each : threads) { each.join(); }
+    a.flush();
+    CHECK(tool.last("account").live == (blocks.load() >> 8) * std::int64_t{400 << 10});
+    for (auto const& each : tool.named("account").samples) {
+        REQUIRE(each.live >= 0);
+        REQUIRE(each.live <= each.peak);
+        REQUIRE(each.peak <= most * std::int64_t{400 << 10});
+    }
+    CHECK(tool.wrong == std::vector<std::string>{});
 }
 
 TEST_CASE("nvtx_account: the last sample of several threads has the last values") {

@@ -4,24 +4,46 @@
 /// \file
 /// `nvtx_account` sums the bytes of a resource or of a tag, and samples them for a tool.
 
-#include <vram/interop/core/live_bytes.hpp>
+#include <vram/base/core/smaller_of.hpp> // larger_of
+#include <vram/base/core/thread_number.hpp>
+#include <vram/base/core/thread_shards.hpp>
 #include <vram/interop/core/nvtx_counter_group.hpp>
+#include <vram/probe/core/brief_lock.hpp>
 
 #include <atomic> // atomic
+#include <cstddef>
 #include <cstdint>
-#include <string> // string
+#include <mutex>    // mutex, lock_guard, unique_lock
+#include <optional> // optional
+#include <string>   // string
 #include <utility>
 
 namespace vram {
 namespace detail {
 
 /// Counts live, reserved and peak bytes of a resource or a tag, and passes them to an NVTX tool,
-/// such as Nsight Systems. One thread at a time calls the tool; if others change the bytes
-/// meanwhile, it calls the tool again. While no thread is in `change`, the live and reserved bytes
-/// that the tool has are current or differ by less than `step` bytes. Any thread may call any
-/// function.
+/// such as Nsight Systems.
+///
+/// At first the tool gets each change, and the peak is exact. After `exact_switches` changes that
+/// follow one of another thread, each thread first adds its changes of live bytes up, and the tool
+/// gets values when those of a thread reach `slack(peak)` bytes, after `most_pending` changes of a
+/// thread, and when reserved bytes change. Live bytes and peak may then be off by `slack(peak)` for
+/// each thread. `flush` passes the current values.
+///
+/// Threads   Any thread may call any function. One thread at a time calls the tool.
 class alignas(64) nvtx_account {
 public:
+    /// Number of changes that follow a change of another thread, after which threads add their
+    /// changes up before the tool gets them.
+    static constexpr unsigned exact_switches = 256;
+    /// Number of changes of live bytes by one thread after which the tool gets new values.
+    static constexpr unsigned most_pending = 1024;
+    /// Returns the sum of changes by one thread at which the tool gets new values: 1 MiB, or 1/128
+    /// of the peak if that is more.
+    [[nodiscard]] static constexpr std::int64_t slack(std::int64_t peak) noexcept {
+        return larger_of(std::int64_t{1} << 20, peak / 128);
+    }
+
     /// Registers the counters with the NVTX tool. `change` does not pass values that differ by less
     /// than `step` bytes from those passed before.
     nvtx_account(std::string name, char const* description, std::int64_t step)
@@ -31,96 +53,100 @@ public:
 
     [[nodiscard]] bool known() const noexcept { return group_.known(); }
 
-    /// Adds `live` and `reserved` to the counters, and passes them to the NVTX tool unless they
-    /// differ little from those passed before.
+    /// Adds `live` and `reserved` to the counters, and passes the values to the NVTX tool, except
+    /// if many threads use the counters and the change is small, or if the values differ by less
+    /// than the step.
     void change(std::int64_t live, std::int64_t reserved) noexcept {
-        if (live > 0) { live_.add(live); }
-        if (live < 0) { live_.sub(-live); }
-        if (reserved != 0) { reserved_.fetch_add(reserved); }
-        // If another thread is passing values to the tool, `leave` tells it to read them again,
-        // with this change: all of these operations are sequentially consistent.
-        state const seen = state_.load();
-        if (seen != state::idle && leave(seen)) { return; }
-        if (step_ > 0 && suffices(group_.last(), now())) { return; }
-        publish();
+        std::int64_t const most = slack_.load(std::memory_order_relaxed);
+        if (most != 0 && reserved == 0) {
+            if (add_up(live, most)) { return; }
+            live = 0;
+        }
+        std::lock_guard const held{mutex_};
+        if (slack_.load(std::memory_order_relaxed) == 0) {
+            count_switch();
+        } else {
+            collect();
+        }
+        values_.live += live;
+        values_.reserved += reserved;
+        if (values_.live > values_.peak) { raise_peak(); }
+        if (!suffices(group_.last())) { group_.sample(values_); }
     }
-    /// Passes live, reserved and peak bytes to the NVTX tool if the live or reserved bytes differ
-    /// from those that the tool has.
+    /// Passes live, reserved and peak bytes to the NVTX tool if they differ from those that it has.
     void flush() noexcept {
-        values const sent = group_.last();
-        values const v    = now();
-        if (sent.live != v.live || sent.reserved != v.reserved) { publish(); }
+        std::lock_guard const held{mutex_};
+        collect();
+        if (values_.live > values_.peak) { raise_peak(); }
+        if (group_.last() != values_) { group_.sample(values_); }
     }
 
 private:
     using values = nvtx_counter_group::values;
-    /// The most samples that a thread makes for other threads before one of them may sample.
-    static constexpr unsigned most_rounds = 16;
-    enum class state : unsigned char {
-        idle,     ///< no thread is passing values to the tool
-        sampling, ///< one thread is passing values to the tool
-        /// One thread passes the values to the tool. Another has changed them since, so the first
-        /// must read them again.
-        left,
+
+    /// Changes of one thread that are not in `values_` yet.
+    struct alignas(64) shard {
+        brief_lock   lock;
+        std::int64_t live    = 0;
+        unsigned     changes = 0;
     };
 
-    [[nodiscard, gnu::always_inline]] values now() const noexcept {
-        auto const [live, peak] = live_.now();
-        return {.live = live, .reserved = reserved_.load(), .peak = peak};
+    /// Adds `live` to the changes of the calling thread. Returns true if their sum is less than
+    /// `most` and their number less than `most_pending`, so that the tool needs no new values.
+    [[nodiscard, gnu::always_inline]] bool add_up(std::int64_t live, std::int64_t most) noexcept {
+        // A shard is first used with `mutex_` held, because `collect` would otherwise miss it.
+        shard& mine = shards_.mine([this](shard&) { return std::unique_lock{mutex_}; });
+        brief_lock::guard const held{mine.lock};
+        mine.live += live;
+        ++mine.changes;
+        return -most < mine.live && mine.live < most && mine.changes < most_pending;
     }
-    /// Returns true if `v` need not be passed to the tool. If `step_` is 0, `v` must equal `sent`,
-    /// the values passed last; otherwise live and reserved bytes must differ by less than `step_`.
-    [[nodiscard]] bool suffices(values const& sent, values const& v) const noexcept {
-        if (step_ <= 0) { return v == sent; }
+    /// Adds the changes of all threads to `values_`, as they are at one moment.
+    void collect() noexcept {
+        auto const                       used = shards_.used();
+        std::optional<brief_lock::guard> locks[thread_shards<shard>::count];
+        std::size_t                      n = 0;
+        shards_.for_each(used, [&](shard& each) { locks[n++].emplace(each.lock); });
+        shards_.for_each(used, [&](shard& each) {
+            values_.live += std::exchange(each.live, 0);
+            each.changes = 0;
+        });
+    }
+    void raise_peak() noexcept {
+        values_.peak = values_.live;
+        if (slack_.load(std::memory_order_relaxed) != 0) {
+            slack_.store(slack(values_.peak), std::memory_order_relaxed);
+        }
+    }
+    /// If the last change was of another thread, counts that. After `exact_switches` such changes,
+    /// threads add their changes up from now on.
+    void count_switch() noexcept {
+        unsigned const number = thread_number();
+        if (std::exchange(last_thread_, number) == number) { return; }
+        if (++switches_ == exact_switches) {
+            slack_.store(slack(values_.peak), std::memory_order_relaxed);
+        }
+    }
+    /// Returns true if the tool, which has `sent`, needs no new values. If `step_` is 0, all must
+    /// be equal; otherwise live and reserved bytes must differ by less than `step_`.
+    [[nodiscard]] bool suffices(values const& sent) const noexcept {
+        if (step_ <= 0) { return sent == values_; }
         auto const little = [this](std::int64_t by) { return -step_ < by && by < step_; };
-        return little(v.live - sent.live) && little(v.reserved - sent.reserved);
-    }
-    /// Returns true if another thread is passing values to the tool, and makes it read them again.
-    /// Otherwise returns false. `seen` is the state that the caller read.
-    [[gnu::noinline]] bool leave(state seen) noexcept {
-        return seen == state::left || state_.compare_exchange_strong(seen, state::left) ||
-               seen == state::left;
-    }
-    /// Passes live, reserved and peak bytes to the NVTX tool. Does nothing if another thread has
-    /// begun to: that thread passes the caller's change too.
-    [[gnu::always_inline]] void publish() noexcept {
-        if (begin() && !sample(now())) { publish_again(); }
-    }
-    /// Called after `sample` returned false: another thread has changed the values since they were
-    /// read. Passes them again until they need not be, or another thread does it.
-    [[gnu::noinline]] void publish_again() noexcept {
-        do {
-            // In this loop the state stays `left`, so that other threads only read it.
-            for (unsigned round = 0; round != most_rounds; ++round) {
-                values const v = now();
-                if (suffices(group_.last(), v)) { break; }
-                group_.sample(v);
-            }
-            values const sent = group_.last();
-            state_.store(state::idle); // from now on, another thread may pass values to the tool
-            // Threads that only read `left` set no mark, so the values are compared.
-            if (suffices(sent, now())) { return; }
-        } while (begin() && !sample(now()));
-    }
-    [[nodiscard]] bool begin() noexcept {
-        state expected = state::idle;
-        return state_.compare_exchange_strong(expected, state::sampling);
-    }
-    /// Passes `v` to the tool. Returns false if another thread has changed the values since: the
-    /// caller must then call `publish_again`.
-    [[nodiscard, gnu::always_inline]] bool sample(values const& v) noexcept {
-        group_.sample(v);
-        state expected = state::sampling;
-        return state_.compare_exchange_strong(expected, state::idle);
+        return little(values_.live - sent.live) && little(values_.reserved - sent.reserved);
     }
 
-    // These members are read often and written seldom. So `state_`, which changes often, begins
-    // another cache line.
-    nvtx_counter_group        group_;
-    std::int64_t              step_;
-    std::atomic<std::int64_t> reserved_{0};
-    live_bytes                live_;
-    alignas(64) std::atomic<state> state_{state::idle};
+    // Read in each change, and seldom written: not on a cache line with the members below.
+    nvtx_counter_group group_;
+    std::int64_t       step_;
+    /// 0 while the tool gets each change. Otherwise the sum of changes by one thread at which the
+    /// tool gets new values.
+    std::atomic<std::int64_t> slack_{0};
+
+    alignas(64) std::mutex mutex_; ///< guards the members below
+    values   values_;
+    unsigned last_thread_ = no_thread_number; ///< number of the thread that changed last
+    unsigned switches_    = 0;    ///< changes so far that followed one of another thread
+    thread_shards<shard> shards_; ///< not guarded: each shard has a lock
 };
 
 } // namespace detail

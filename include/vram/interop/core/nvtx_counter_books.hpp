@@ -217,7 +217,7 @@ public:
         if (!attached() && (e.kind != kind::chunk_added || no_tool_.load())) [[likely]] { return; }
         if (!may_call()) { return; }
         switch (e.kind) {
-        case kind::marked: return mark(e.name, 0);
+        case kind::marked: flush(); return mark(e.name, 0);
         case kind::refused: return mark("refused", e.bytes);
         case kind::retried: return mark("retried", e.bytes);
         case kind::stream_waited:
@@ -244,6 +244,10 @@ public:
 private:
     [[nodiscard]] bool may_call() const noexcept {
         return owner_.is_current() && !process_exit::began();
+    }
+    void flush() noexcept {
+        auto* each = first_.load(std::memory_order_acquire);
+        for (; each != nullptr; each = each->next) { each->flush(); }
     }
     /// Adds an NVTX mark, with a number of bytes if that is not 0.
     static void mark(char const* text, std::size_t bytes) noexcept {
