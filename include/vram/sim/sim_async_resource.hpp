@@ -29,7 +29,7 @@ namespace vram {
 
 /// The sizes of a `sim_async_resource` in bytes, with the names of `cuda_pool_options`.
 struct sim_async_options {
-    /// Number of bytes that the constructor reserves, and that the pool keeps.
+    /// Number of bytes that the constructor reserves, and that the pool keeps until a `trim`.
     std::size_t initial_size = 0;
     /// Number of reserved bytes, live ones included, above which the pool returns unused memory to
     /// the device after an allocation or free. Unlike CUDA's, the default keeps nothing.

@@ -81,8 +81,8 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     if (!within && !staged) {
         detail::sim_wait{call}.synchronize(s);
     } else if (staged && bytes > 65536) {
-        // The wait takes the time in which CUDA copies the source to a buffer. The host is not
-        // ordered after the copy to the device, which may still run in CUDA.
+        // Adds the time of CUDA's copy from the source to a buffer. In CUDA, the copy to the device
+        // may still run then, so the host is not ordered after it.
         detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
@@ -107,7 +107,7 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     for (std::size_t i = 0; i < to.size(); ++i) {
         detail::sim_task::use const read{{from[i], bytes[i]}, sim_access::read};
         detail::sim_task::use const write{{to[i], bytes[i]}, sim_access::write};
-        // `enqueue_copy` reports a copy with a source and a destination that overlap.
+        // A copy whose own source and destination overlap is reported by `enqueue_copy` below.
         if (detail::first_overlap({read, write}).bytes != 0) { continue; }
         uses.insert(uses.end(), {read, write});
     }
@@ -162,8 +162,8 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
         detail::vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With `host_page_tables`, CUDA's call may return before the fill is complete, so that the
-        // host is not ordered after it.
+        // With `host_page_tables`, CUDA may return before the fill is complete. The race check then
+        // must not order the host after it.
         if (!m.options.host_page_tables) { m.acquire(*call.host, then); }
     }
     call.throw_report();

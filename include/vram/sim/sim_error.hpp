@@ -23,8 +23,8 @@ enum class sim_status {
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
     not_permitted,    ///< a call in a kernel or a host function, or a collective in a capture
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
-    /// `sim_graph::end` failed: an illegal call invalidated the capture, its stream did not begin
-    /// one, or does not wait for captured work of another stream.
+    /// `sim_graph::end` failed: an illegal call invalidated the capture, it began on another stream
+    /// or not at all, or captured work of another stream is not ordered before the end.
     capture_invalid,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     /// Work on the legacy default stream, or a wait for or a query of it, while a blocking stream
@@ -39,7 +39,7 @@ enum class sim_status {
     /// The call was refused by an injected fault, as if no more events, streams or pinned pages
     /// existed.
     refused,
-    device_lost, ///< the device has failed; every later call on it fails
+    device_lost, ///< the device has failed; later calls on it fail, too
     deadlock,    ///< all threads in simulated time (`sim_thread`) wait for each other
     unbacked,    ///< access to the contents of memory although `sim_options::backed` is false
 };

@@ -46,7 +46,7 @@ enum class sim_call_kind : unsigned char {
 struct sim_call_info {
     sim_call_kind kind   = sim_call_kind::other;
     int           device = 0;
-    std::size_t   bytes  = 0; ///< bytes of the allocation, free, mapping or copy; 0 for other calls
+    std::size_t   bytes  = 0; ///< bytes of the memory that the call concerns, otherwise 0
     std::uint64_t number = 0; ///< number of calls of this kind so far, this one included
 };
 
@@ -59,12 +59,12 @@ struct sim_fault {
     bool later = false;
     /// If true, and `later` is true, all following synchronisations throw, not only the next one.
     bool sticky = false;
-    /// If true, the device is lost: this and every later call on it throws `device_lost`.
+    /// If true, the device is lost: this call and later ones on it throw `device_lost`.
     bool lost = false;
-    /// Extra duration of the copy or kernel. If it is not zero, the call does not fail.
+    /// Extra duration of the copy or kernel. If it is not zero, the call does not throw `status`.
     sim_time slow{};
     /// Simulated time that the calling thread loses in the call. If it is not zero, the call does
-    /// not fail.
+    /// not throw `status`.
     sim_time stall{};
 };
 

@@ -51,7 +51,7 @@ struct sim_figures {
     std::uint64_t queries      = 0; ///< number of queries of a stream or event
     /// Number of waits of host threads for an event, a stream or the device, also in frees.
     std::uint64_t host_waits = 0;
-    sim_time      host_waiting{}; ///< sum of all waits of host threads, in simulated time
+    sim_time      host_waiting{}; ///< total simulated time of these waits
     /// Number of allocations of device memory, with and without a stream.
     std::uint64_t allocations = 0;
     std::uint64_t frees       = 0;

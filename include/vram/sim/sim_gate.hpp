@@ -64,9 +64,9 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Unlocks the gate (a mutex) and blocks until `ready()`, called with the gate locked, returns
-    /// true. For a `sim_thread` notified later than `polls` after its call, waking takes the time
-    /// `sim_costs::thread_wake`, with the gate locked.
+    /// Blocks with the gate unlocked until `ready()`, called with the gate locked, returns true. If
+    /// a `sim_thread` is notified later than `polls` after the call, waking costs it
+    /// `sim_costs::thread_wake`.
     template <class Ready>
     void wait(guard&, Ready ready, sim_time polls = {}) {
         detail::sim_sleep self{*machine_, me(), polls};
@@ -86,9 +86,9 @@ public:
         return true;
     }
 
-    /// Blocks until `ready()` returns true, or until `most` of simulated time has passed, or of
-    /// real time (at least 200 ms) without calls of `sim_thread`s. Returns the last result of
-    /// `ready()`. Waking costs no simulated time.
+    /// Blocks until `ready()` returns true, without cost for waking. Gives up after `most` of
+    /// simulated time, or of real time (at least 200 ms) without a call of a `sim_thread`. Returns
+    /// the last result of `ready()`.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -98,8 +98,8 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, any_thread_away());
                 if (!away && !was) { return false; }
-                // The time `most` passed while a `sim_thread` blocked in real time. None does any
-                // more, so the limit begins again.
+                // A `sim_thread` blocked in real time while the limit `most` passed. Now none does,
+                // so the limit begins again.
                 if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
@@ -230,16 +230,16 @@ private:
         }
     }
 
-    /// Unlocks the gate (a mutex), and makes everything that the holder did happen before the next
-    /// lock of the gate. The body of a kernel gives no such order.
+    /// Unlocks the gate, and makes everything that its holder did happen before the next lock by a
+    /// host thread. The unlock in a kernel's body orders nothing.
     void let_go(detail::sim_host* self) {
         // The gate must be unlocked even if a call below throws.
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // In the body of a host function: what happens before it on its stream. Null in a
-            // kernel.
+            // `effect_vclock` is null in the body of a kernel, which orders nothing. In a host
+            // function, it is the clock of the work before it.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;

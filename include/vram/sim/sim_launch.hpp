@@ -83,7 +83,7 @@ template <class Type>
 /// Returns the host address of the contents of the device address `p`. In a kernel or host
 /// function, the memory must be declared.
 ///
-/// Failure   Throws `sim_error{unbacked}` if the node keeps no contents.
+/// Failure   Throws `sim_error{unbacked}` if the memory has no contents (`sim_options::backed`).
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
     return detail::sim_view_of(p, detail::sim_bytes_of<Type>);

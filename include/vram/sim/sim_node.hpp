@@ -69,8 +69,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. Threads that are no `sim_thread` share
-    /// one, unless `sim_host_order::checked` is set.
+    /// Returns the simulated time of the calling thread. Ordinary threads (no `sim_thread`, and
+    /// without having started one) share one, unless `sim_host_order::checked` is set.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -90,8 +90,8 @@ public:
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.all();
     }
-    /// Returns the mistakes reported so far and removes them. With `sim_on_report::print`, prints
-    /// the number of occurrences of each mistake that was repeated since it was printed.
+    /// Returns the mistakes reported so far and removes them. With `sim_on_report::print`, first
+    /// prints the total count of each mistake that was repeated since it was last printed.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.log.take();
@@ -187,7 +187,7 @@ public:
 
 private:
     void report_leaks() {
-        // Merged leaks of memory that lines of vram itself allocated: one report for each line.
+        // Leaks of memory that the library allocated for itself: one report for each source line.
         std::vector<sim_report> own;
         auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
                              char const* users) {
@@ -214,8 +214,7 @@ private:
                 "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // Without a handle, the memory is still mapped. The loop below then reports the
-            // addresses.
+            // Memory without a handle is still mapped: the loop below reports the addresses.
             if (!memory.handle) { continue; }
             add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }

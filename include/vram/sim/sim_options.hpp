@@ -71,8 +71,8 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// Ordinary threads (no `sim_thread`) count as synchronised with each other. A `sim_thread`
-    /// does not: its order must be made by the means listed at `checked`.
+    /// Ordinary threads (no `sim_thread`) count as synchronised with each other. Calls of a
+    /// `sim_thread` are ordered only by what `checked` lists.
     by_kind,
     /// Each call happens after all earlier calls of other threads, so a lack of synchronisation
     /// between host threads is not found.
@@ -163,7 +163,7 @@ struct sim_costs {
     sim_cost destroy      = {}; ///< `cuMemRelease`
     sim_cost release      = {}; ///< `cuMemAddressFree`
     sim_cost copy         = {}; ///< `cudaMemcpyAsync`; the time of a wait in the call is added
-    sim_cost copy_within  = {}; ///< `cudaMemcpyAsync` within a device until it returns
+    sim_cost copy_within  = {}; ///< call of `cudaMemcpyAsync` within one device
     sim_cost copy_batched = {}; ///< each copy of a batch (`cudaMemcpyBatchAsync`)
     sim_cost fill         = {};
     /// A kernel launch.
@@ -191,7 +191,8 @@ struct sim_costs {
     /// Added to a call that waited for a call of another thread: calls that queue work, allocate or
     /// free on a device run one at a time.
     sim_time driver_handoff{};
-    /// Added to such a call that did not wait, if another thread made the last one on the device.
+    /// Added to a call that queues work, allocates or frees and did not wait, if another thread
+    /// made the last such call on the device.
     sim_time driver_switch{};
     /// Time of a copy from pageable memory to a device; `copy_latency` is added. If not empty,
     /// replaces `pageable_bandwidth`.
@@ -211,10 +212,11 @@ struct sim_options {
     std::size_t pinned_capacity = 64_GiB;
     std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
     std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
-    /// If true, device memory has contents. If false, copies transfer no data, and `sim_view`
-    /// throws.
+    /// If true, device memory has contents. If false, copies to or from it transfer no data, and
+    /// `sim_view` of it throws.
     bool backed = true;
-    /// If true, the host may dereference device addresses. If false, they fault.
+    /// If true, the host may dereference addresses of device memory with contents (`backed`).
+    /// Otherwise, they fault.
     bool dereferenceable = false;
 
     /// Speed of copies between pinned memory and a device, for each direction, in bytes per second.
@@ -233,15 +235,15 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// Bytes in the cache of a core of the host. Of each thread, the pinned memory of the last
-    /// copies that are declared with `sim_host_copies` is in it.
+    /// Bytes in the cache of a core of the host. It holds the pinned memory that its thread copied
+    /// last (copies declared with `sim_host_copies`).
     std::size_t core_cache = 0;
-    /// Speed of copies between a device and pinned memory that is in the cache of a core, in bytes
-    /// per second, if lower than `host_bandwidth`. 0 means `host_bandwidth`.
+    /// Speed of copies between a device and pinned memory in the cache of a core, in bytes per
+    /// second. 0, or a value above `host_bandwidth`, means `host_bandwidth`.
     std::size_t cached_bandwidth = 0;
     /// If true, devices can access pageable memory through the host's page tables, and an
-    /// asynchronous copy may use it until a wait. If false, a copy outside a capture has read a
-    /// pageable source when the call returns.
+    /// asynchronous copy may use it until the program waits. If false, a pageable source has been
+    /// read when the copy's call returns, except in a capture.
     bool     host_page_tables = false;
     sim_time copy_latency{1000};
     sim_time kernel_latency{0}; ///< time added to the duration of each kernel
@@ -256,14 +258,14 @@ struct sim_options {
     /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
     bool peer_access = false;
 
-    int compute_slots = 1; ///< number of kernels that a device runs at the same time
+    int compute_slots = 1; ///< kernels, fills and inner copies that a device runs at the same time
     /// Number of host-to-device copy engines of a device. Copies that run at the same time share
     /// `host_bandwidth`.
     int to_device_slots = 1;
     int to_host_slots   = 1;
     int peer_slots      = 1;
-    /// Number of devices that share one link of `host_bandwidth` to the host, for each direction:
-    /// devices 0 to `devices_per_root - 1`, and so on.
+    /// Number of devices with consecutive indices that share one link to the host for each
+    /// direction, as behind one PCIe switch.
     int devices_per_root = 1;
     /// If true, kernels, fills and copies within a device that run at the same time divide the
     /// speed of the device. If false, kernels neither become slower nor slow others.
@@ -283,7 +285,7 @@ struct sim_options {
     /// If true, reports of one kind with the same source lines of their two operations are one
     /// report with a count, except leaks of memory that no pool allocated.
     bool merge_reports = true;
-    /// If true, every completed operation is stored for `sim_node::trace`.
+    /// If true, completed copies, kernels and the like are stored for `sim_node::trace`.
     bool trace = false;
 
     sim_order threads = sim_order::by_time;

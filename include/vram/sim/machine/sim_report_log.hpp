@@ -46,8 +46,8 @@ public:
     explicit sim_report_log(sim_options const& options)
         : mode_{options.on_report}, merge_{options.merge_reports} {}
 
-    /// Counts a stored report of this kind and these lines once more, and returns true. Returns
-    /// false if none is stored, or if filters or `throw_it` need the report itself.
+    /// If a report of this kind and these lines is stored, counts it once more and returns true.
+    /// Returns false if the caller must pass the report to `add`.
     bool repeated(sim_mistake kind, sim_event_of const& second, sim_event_of const& first) {
         bool const filters = !expected_.empty() || !keys_.empty() || !predicates_.empty();
         if (filters || mode_ == sim_on_report::throw_it) { return false; }
@@ -84,16 +84,15 @@ public:
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report> const& all() const noexcept { return reports_; }
-    /// Returns the reports and removes them from the log. Prints how often printed mistakes
-    /// occurred again.
+    /// Calls `print_totals`, then returns the reports and removes them from the log.
     [[nodiscard]] std::vector<sim_report> take() {
         print_totals();
         stored_.clear();
         printed_.clear();
         return std::exchange(reports_, {});
     }
-    /// If reports are printed, prints the number of times of each mistake that has occurred again
-    /// since it was printed.
+    /// With `sim_on_report::print`, prints the total count of each mistake that has occurred again
+    /// since its report or count was last printed.
     void print_totals() {
         if (mode_ != sim_on_report::print) { return; }
         for (std::size_t i = 0; i < reports_.size(); ++i) {

@@ -43,8 +43,7 @@ struct sim_reservation {
     std::size_t    bytes;
     int            device;
     sim_event_of   reserved{};
-    /// Blocks that a resource, such as a pool, has allocated in the range; null if no resource
-    /// divides the range.
+    /// Blocks that a resource, such as a pool, has allocated in the range; null if no resource has.
     std::unique_ptr<sim_parts> parts{};
 };
 

@@ -15,8 +15,8 @@ namespace detail {
 /// stack count separately. In a callback of the program, counts from 0 again.
 inline constinit thread_local unsigned resource_depth = 0;
 
-/// Returns true if the calling thread is in a call of a resource, such as a pool. Waits then order
-/// only the work of the resource, not that of the program.
+/// Returns true if the calling thread is in a call of a resource, such as a pool. The program must
+/// not rely on waits in such a call, so they count only in the full order.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
 /// Used around a function of the program that runs inside a call of a resource: the waits of the

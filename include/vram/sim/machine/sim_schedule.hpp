@@ -132,7 +132,7 @@ public:
         }
     }
 
-    /// Lets operations continue that wait for a value of a word in memory which the word now has.
+    /// Lets the operations continue whose wait for the value of a word in memory is satisfied now.
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
             if (!op->task.word || !may_end(*op)) { return false; }
@@ -140,10 +140,9 @@ public:
             return true;
         });
     }
-    /// Returns true if an operation waits for a word in memory or for other ranks.
+    /// Returns true if an operation waits for a word, or for the other ranks of a collective.
     [[nodiscard]] bool stuck() const noexcept { return !stuck_.empty(); }
-    /// Lets all operations that wait for a word in memory or for other ranks end, although their
-    /// condition is not met.
+    /// Ends the waits of all operations that make `stuck` return true, without their condition.
     void release_stuck() {
         for (sim_operation* const op : std::exchange(stuck_, {})) {
             if (op->task.word) {
@@ -155,7 +154,7 @@ public:
             }
         }
     }
-    /// Returns a text about the operations that wait for a word in memory or for other ranks.
+    /// Returns a text about the operations that make `stuck` return true.
     [[nodiscard]] std::string stuck_text() const {
         std::string text;
         for (sim_operation const* const op : stuck_) {
@@ -195,7 +194,7 @@ private:
         event          what;
         std::uint64_t  number;
         sim_operation* operation;
-        /// The entry is valid as long as `operation->moves` has this value.
+        /// The entry is valid if `operation->moves` still has this value. `announce` changes that.
         unsigned moves;
 
         friend bool operator>(item const& a, item const& b) noexcept {
@@ -212,7 +211,7 @@ private:
     struct lane {
         int slots = 1;
         int busy  = 0;
-        /// True if operations of this engine share a link's speed with others under way on it.
+        /// True if operations of this engine that run at the same time share the speed of a link.
         bool shares = false;
         /// Ready operations that wait until the engine is free, the earliest first.
         agenda queue = {};

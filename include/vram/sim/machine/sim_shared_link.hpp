@@ -25,8 +25,8 @@ enum class sim_link_kind : unsigned char {
     memory
 };
 
-/// Returns a number for the link of this kind at `device` (or a group of devices), and at `other`
-/// for links between devices.
+/// Returns a number that identifies a link by its kind and its `device` (or group of devices); a
+/// link between devices also by the destination `other`.
 [[nodiscard]] constexpr std::size_t sim_link_number(sim_link_kind kind, int device,
                                                     int other = 0) noexcept {
     return (static_cast<std::size_t>(kind) << 48U) | (static_cast<std::size_t>(device) << 24U) |
@@ -77,8 +77,7 @@ private:
 
     struct use {
         sim_operation* operation;
-        /// The operation ends when `served_` reaches this value: `served_` at its begin plus its
-        /// transfer time.
+        /// The operation ends when `served_` (progress of each operation) reaches this value.
         wide goal;
     };
 
@@ -95,8 +94,8 @@ private:
     }
 
     std::vector<use> users_;
-    /// Transfer time, times `scale`, that an operation would have received if it had used the link
-    /// ever since the link was last unused.
+    /// Progress of each operation since the link was last unused: elapsed time divided by the
+    /// number of operations at that time, times `scale`.
     wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};

@@ -12,9 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Adds `sim_costs::thread_wake` to a thread's simulated time each time that a notification wakes
-/// it. A thread that still polls (for the time `polls`), or was woken and does not run yet, is not
-/// woken.
+/// Adds the cost of waking, `sim_costs::thread_wake`, to the simulated time of a waiting thread
+/// that a notification wakes. There is no cost while the thread still polls instead of sleeping.
 ///
 /// Threads   The waiting thread uses the object. It must not hold the machine's lock.
 /// Cost      A lock for each notification.
@@ -29,8 +28,8 @@ public:
         until_ = polls == sim_time::max() ? polls : from_ + polls;
     }
 
-    /// Called after each notification: if the thread slept, adds `sim_costs::thread_wake` to its
-    /// simulated time.
+    /// Called by the waiting thread after each notification. If the thread slept, and no longer
+    /// polled, adds `sim_costs::thread_wake` to its simulated time.
     void woken() {
         if (self_ == nullptr) { return; }
         std::unique_lock const held{machine_.mutex};

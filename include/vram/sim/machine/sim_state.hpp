@@ -67,7 +67,8 @@ struct sim_stream_state {
     /// False for raw and default streams. If true, resources can hold the stream (keep its handle
     /// valid), and learn when its owner is destroyed.
     bool announced = false;
-    /// True after the owner of the stream (a `sim_stream`) was destroyed.
+    /// True if the owner of the stream (a `sim_stream`) was destroyed, but a `sim_stream_hold`
+    /// keeps the stream.
     std::atomic<bool> ended{false};
     /// Number of references: the owner and each `sim_stream_hold`.
     std::atomic<std::size_t> shares{0};
@@ -86,8 +87,8 @@ struct sim_stream_state {
     /// A counter that each action on the stream increases, so that a later call sees if the stream
     /// has new work.
     std::uint64_t work = 0;
-    /// Value of the legacy default stream's `work` when the program last ordered this stream after
-    /// it. If `work` differs now, there is new work to follow.
+    /// The `work` of the legacy default stream when the program last ordered this stream after that
+    /// one. If they differ now, the next action orders it again.
     std::uint64_t legacy_seen = 0;
     /// True if the device's `past_vclock` includes this stream's `vclock`, so that it need not be
     /// joined again.
@@ -100,23 +101,23 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Index in vector clocks for this stream's waits for work that is queued after them, and the
-    /// counter of the last one; the counter is 0 without such waits.
+    /// Separate index in vector clocks that counts this stream's waits for work that may be queued
+    /// later. `waits_so_far` is the last count, or 0 without such waits.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: separate index in vector clocks for its allocations by pools, and the
-    /// counter of the last one; the counter is 0 without such allocations.
+    /// For the legacy stream: separate index in vector clocks that counts the allocations by pools
+    /// on it. `allocations` is the last count, or 0 without any.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// For the legacy stream: vector clock of its allocations by pools. Its next action, and each
-    /// wait for it, joins this to `vclock`.
+    /// For the legacy stream: vector clock of the allocations by pools on it. Its next action, or a
+    /// wait for it, joins them to `vclock`; only then blocking streams follow them.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams. Each stream stores its index in the set in `position[number]`, so the sets of
-/// one device have different numbers.
+/// A set of streams of one device, with fast removal: each stream stores its index in the set in
+/// `position[number]`. The sets of a device must have different numbers.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
 class sim_stream_set {
@@ -197,8 +198,8 @@ struct sim_event_state {
     /// Simulated time at which the event was complete, if the event is timed.
     sim_time     when{};
     sim_event_of recorded_by; ///< the last call of `record` by a host thread, for reports
-    /// True after a report that nothing orders a wait or query after the event's last record.
-    /// Prevents a second report until the event is recorded again.
+    /// True if a wait or query that nothing orders after the event's last `record` was reported.
+    /// Prevents a second report until the next `record`.
     bool luck_reported = false;
 
     /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
@@ -211,13 +212,14 @@ struct sim_device_state {
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
-    /// Live bytes of small blocks (up to 1 MiB), of which the driver places several in a page of 2
-    /// MiB.
+    /// Live bytes of blocks of up to 1 MiB that cudaMalloc allocated. The driver places several of
+    /// them in a page of 2 MiB.
     std::size_t small_bytes = 0;
     /// Bytes that another process, which the program simulates, has allocated.
     std::size_t taken = 0;
     bool        lost  = false;
-    /// Held in simulated time by the calls that queue work, allocate or free.
+    /// Lock of the device's driver, in simulated time. Calls that queue work, allocate or free hold
+    /// it for the time that they cost.
     sim_driver_lock driver;
     /// Error code that the next synchronisation with the device throws, and each later one if
     /// `sticky`.
@@ -228,8 +230,8 @@ struct sim_device_state {
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of the device's streams that are being captured
-    /// Streams that may have incomplete operations, or a `vclock` that `past_vclock` does not
-    /// include. A wait for the device visits no other streams.
+    /// The streams that a wait for the device visits: all that may have incomplete operations, or a
+    /// `vclock` that `past_vclock` does not include.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
     /// Vector clock of past work of the device: all of its streams that are not in `active`, also

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// The destructor always submits `op` to the scheduler. If `whole` is still false, the preparation
-/// failed: `op` first loses its task, and then only completes.
+/// Submits `op` to the scheduler in the destructor. If the preparation failed, so that `whole` is
+/// still false, `op` has no effect and only completes in its place.
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }

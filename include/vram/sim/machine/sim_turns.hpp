@@ -36,7 +36,8 @@ public:
 
     /// Called if all scheduled threads wait for each other; the argument lists their waits.
     std::function<void(std::string)> on_deadlock;
-    /// Called if no thread can continue, and a stream waits for a word in memory or other ranks.
+    /// Called if no thread can continue, and an operation waits for a word in memory or for the
+    /// other ranks of a collective.
     std::function<void()> on_stuck;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -45,7 +46,7 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< for all threads outside simulated time; one each if `checked`
+    sim_host    outside; ///< state of the threads outside simulated time, unless `checked`
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
@@ -55,8 +56,8 @@ public:
     /// calls of host threads, so that the race check can forget it.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // With `checked`, a new thread outside simulated time is ordered after nothing, so no step
-        // happens before all later calls.
+        // With `checked`, a new thread outside simulated time is ordered after nothing, so the race
+        // check may forget no step.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
         bool all = true;
@@ -108,8 +109,8 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes a thread that ends or leaves simulated time. Wakes each thread that waits for it in
-    /// a join, and for no other one.
+    /// Removes a thread that ends or leaves simulated time. Wakes the threads whose join waits for
+    /// no other thread any more.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -224,8 +225,8 @@ public:
         progress.notify_all();
     }
 
-    /// Returns true if a thread that is no `sim_thread` may advance simulated time: no `sim_thread`
-    /// is running, and no effect of an operation.
+    /// Returns true if an ordinary thread may advance simulated time: neither a scheduled thread
+    /// nor the effect of an operation, such as a kernel's body, is running.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
@@ -293,8 +294,7 @@ private:
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // If `driver_` changed during `choose`, this selection is void, because another one has
-        // begun or a thread has continued without one.
+        // Another selection has begun, or a thread has continued without one, so `next` is ignored.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }
@@ -315,8 +315,8 @@ private:
         return first;
     }
 
-    /// Runs queued work and returns the thread that is to run next. Null if the selection `mine` is
-    /// void, or if no thread can run now (`wait` is false) or within `patience`.
+    /// Runs queued work, then returns the thread that is to run next. Null if no thread can run now
+    /// (`wait` is false) or within `patience`, or if `driver_` is no longer `mine`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -384,8 +384,8 @@ private:
     std::vector<sim_host*> hosts_;
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
-    /// Identifies the selection of the next thread that is in progress; 0 if there is none. A
-    /// selection is void once this value differs from its own.
+    /// Number of the selection of the next thread that is in progress; 0 if there is none. If it
+    /// changes during a selection, that one has no effect.
     std::uint64_t driver_    = 0;
     std::uint64_t drives_    = 0; ///< number of selections of a next thread so far
     std::uint64_t activity_  = 0; ///< number of calls and waits of `sim_thread`s so far

@@ -151,8 +151,8 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // `knows` tests only the last step of the stream. A query of the legacy stream also covers
-        // blocking streams, and other streams may have joined work since that step.
+        // `knows` tests only the stream's last step. That covers neither blocking streams (of a
+        // legacy stream) nor work that the stream has joined since.
         bool const known = !s.legacy && !s.vclock.joined() && knows(s.slot, s.count);
         return answer(pending, known, all.vclock);
     }

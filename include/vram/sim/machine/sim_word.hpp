@@ -41,7 +41,7 @@ struct sim_word {
         /// Number of the operation that writes; 0 for a write by the host.
         std::uint64_t number = 0;
         std::uint32_t value  = 0;
-        /// Index of the stream or thread in vector clocks, and its step that writes.
+        /// Index of the writing stream or thread in vector clocks. `count` is its step that writes.
         std::size_t   slot  = 0;
         std::uint64_t count = 0;
         vector_clock  vclock;
@@ -53,14 +53,15 @@ struct sim_word {
     /// A wait of a stream for a value. It is open until a write that ends it is queued.
     struct wait {
         sim_word_use use;
-        /// Index and counter of the wait in vector clocks (records of the happens-before order); of
-        /// the stream if a fitting write was already queued.
+        /// Index and counter in vector clocks: those of the wait itself
+        /// (`sim_stream_state::wait_slot`) if it was ever open, otherwise those of the waiting
+        /// operation.
         std::size_t       slot;
         std::uint64_t     count;
         sim_stream_state* stream = nullptr;
-        std::uint64_t     id     = 0; ///< id of the stream that waits; 0 if the wait was never open
-        /// After the wait has ended: a write that may have ended it, as the vector-clock index and
-        /// step of the writer.
+        std::uint64_t     id     = 0; ///< id of the waiting stream; 0 if `open` was always false
+        /// Once the wait has ended: a write that may have ended it, as the writer's index in vector
+        /// clocks and its step (`by_count`).
         std::size_t   by_slot  = 0;
         std::uint64_t by_count = 0;
         bool          open     = true;
@@ -70,8 +71,8 @@ struct sim_word {
             by_count = w.count;
             open     = false;
         }
-        /// Returns true if this ended wait could also have ended at the write `w`: its value fits,
-        /// and it is ordered neither after the wait nor after the write found before.
+        /// Returns true if the write `w` may also have ended this ended wait: its value fits, and
+        /// it happens neither after the wait nor after the write that ended it.
         [[nodiscard]] bool may_end_at(write const& w) const noexcept {
             return use.ends_at(w.value) && !w.vclock.includes(slot, count) &&
                    !w.vclock.includes(by_slot, by_count);
@@ -88,25 +89,25 @@ struct sim_word {
     /// stream increments each and wakes the threads.
     std::vector<std::uint64_t*> gates;
 
-    /// Returns true if the program did not change the value, now `seen`, after the last write.
+    /// Returns true if the present value `seen` is that of the last executed write.
     [[nodiscard]] bool is_written(std::uint32_t seen) const noexcept {
         return !done.empty() && value == seen;
     }
 
-    /// What happens before the end of a wait (`clock`), and a write that may end it (`by`). `by` is
-    /// null if a value that the program stored ends the wait.
+    /// What is known about the end of a wait: the work before it (`clock`), and a write that may
+    /// cause it (`by`). `by` is null if the program stored the value itself.
     struct ending {
         vector_clock clock;
         write const* by = nullptr;
     };
 
-    /// Returns what happens before the end of the wait `use` of a stream with the vector clock
-    /// `clock`; null if nothing ends it yet. `seen` is the present value. `plain`: the host
-    /// can write the word directly.
+    /// Returns the work before the end of the wait `use` of a stream with the vector clock `clock`,
+    /// or null if nothing ends it yet. `seen` is the word's present value; `plain` means that host
+    /// code can store to the word directly.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
-        // For each stream or thread that writes: in `known` its last write that `clock` includes,
-        // in `found` its first write that may end the wait.
+        // For each writer (stream or thread): its last write that `clock` includes (`known`), and
+        // its first write that may end the wait (`found`).
         std::vector<write const*> known, found;
         bool const                written = is_written(seen);
         auto const                each    = [&](auto const& visit) {
@@ -135,8 +136,9 @@ struct sim_word {
         if (found.empty()) { return {}; }
         return ending{common(found), found.front()};
     }
-    /// Returns the work before every write of `seen`, for a thread with the vector clock `clock`
-    /// that has read this value. Null if `clock` includes the last write, or its value differs.
+    /// Returns the work that precedes every recorded write of `seen`, the value that a host thread
+    /// with the vector clock `clock` has read. Null if `clock` includes the last write, or that
+    /// write stored another value.
     [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
                                                     vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }

@@ -16,9 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// Records what happens before an operation, event or point of a stream or host thread. In two
-/// orders: that of the program's calls, and the *full* order, which adds waits inside calls of
-/// resources.
+/// Records what happens before an operation, event or point of a stream or host thread: by the
+/// calls of the program alone, and in the *full* order, which adds the waits that resources make
+/// for themselves.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
 /// Threads   One object by one thread at a time; copies may be used by different threads.
@@ -37,11 +37,12 @@ public:
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if the program's order in this clock may have changed after its owner (stream
-    /// or thread) called `advance`. The owner must then advance again before it ends.
+    /// Returns true if the clock may have changed since its owner (a stream or thread) called
+    /// `advance`. The owner must then advance again before it ends, because its index may be
+    /// reused.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Increments the counter of the stream or thread `actor`, to which the clock then belongs, and
-    /// returns the new value.
+    /// Increments the counter of the stream or thread `actor`, which becomes the owner of the
+    /// clock, and returns the new value.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
     /// Sets each counter to the larger of its value and that in `other`: everything that happens
@@ -61,8 +62,8 @@ public:
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
-    /// Returns a clock with the smaller one of both counters for each stream and thread, without
-    /// waits of resources. The cost is linear in the counters.
+    /// Returns the clock of the work that both clocks include by the calls of the program alone:
+    /// the smaller of both counters for each stream and thread. The cost is linear in their number.
     [[nodiscard]] vector_clock common(vector_clock const& other) const {
         vector_clock both;
         for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -81,12 +82,13 @@ public:
 private:
     using shared = std::shared_ptr<actor_clock const>;
 
-    /// Returns true if this clock, in the full order, is known to include `other`. False does not
-    /// prove that it lacks a step.
+    /// Returns true if this clock is known to include all of `other`, by the program's calls alone
+    /// or with waits of resources. False does not prove the opposite.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Joins `other`, the `by_resources_` of another clock, to `by_resources_` of this one.
+    /// Raises the counters in `by_resources_` to at least those in `other`, which is
+    /// `by_resources_` of another clock.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
@@ -106,8 +108,8 @@ private:
     }
 
     actor_clock program_;
-    /// Counters that waits inside calls of resources have raised, or null. The full order has the
-    /// larger of these and those of `program_`.
+    /// Counters that waits inside calls of resources have raised, or null. The full order uses the
+    /// larger one of each of these and that in `program_`.
     shared by_resources_;
 };
 
