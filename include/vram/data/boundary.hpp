@@ -28,9 +28,9 @@ enum class boundary {
 /// `boundary::clip`.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the index of the element that position `at` shows, also beyond the ends of a row of
-/// `extent` elements (at most `PTRDIFF_MAX`), where `how` decides. Returns `nowhere` if there is
-/// none.
+/// Returns the index of the element that stands at position `at` of a row, or `nowhere` if there is
+/// none. Beyond the ends of the row, `how` selects the element. The row has `extent` elements, at
+/// most `PTRDIFF_MAX`.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
@@ -62,9 +62,9 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Calls `visit(offset, place, count)` for each run of consecutive elements of a row among the
-/// `length` positions from `begin` on. `offset` counts from `begin`, `place` from the row's first
-/// element.
+/// Calls `visit(offset, place, count)` for each run of positions that have the values of
+/// consecutive elements: `count` positions from `begin + offset` on, and the elements from index
+/// `place` on. Visits the `length` positions from `begin` on, without those that have no element.
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {

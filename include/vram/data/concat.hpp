@@ -118,7 +118,7 @@ public:
 
 private:
     std::vector<Source> sources_;
-    /// For each source, the index of the first batch after its last one.
+    /// `ends_[s]` is the number of batches of the sources 0 to `s` together.
     std::vector<std::size_t> ends_;
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;

@@ -131,7 +131,7 @@ public:
         return all([&]<std::size_t Index>() { return get<Index>(batch); });
     }
 
-    /// Number, from 0, of the one field that has the type `F`.
+    /// Index, from 0, of the field of type `F`. Exactly one field must have this type.
     template <class F>
         requires((0 + ... + (std::is_same_v<F, Field> ? 1 : 0)) == 1)
     static constexpr std::size_t index_of = [] {

@@ -105,8 +105,8 @@ public:
                  return written != 0 ? written : -1;
              });
     }
-    /// Truncates the file to `bytes` bytes, or extends it with zeros that occupy no disk space.
-    /// Throws `file_error` if the system refuses.
+    /// Truncates the file to `bytes` bytes, or extends it with zeros, which on most file systems
+    /// occupy no disk space. Throws `file_error` if the system refuses.
     void resize(std::size_t bytes) {
         if (bytes > Calls::most) { fail(EFBIG, bytes); }
         while (Calls::resize(plain_.fd, static_cast<off_t>(bytes)) != 0) {
@@ -167,8 +167,8 @@ private:
         }
     }
 
-    /// Reads or writes `bytes` bytes at `offset` by calls of `call`, with the memory at `p`.
-    /// Repeats short and interrupted calls.
+    /// Transfers `bytes` bytes between the memory `p` and the file at `offset`. Repeats the system
+    /// call `call` until all are transferred, or throws `file_error`.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {
@@ -191,7 +191,7 @@ private:
         }
     }
 
-    struct run { // bytes that one system call transfers, and the descriptor for it
+    struct run { // the next system call: its descriptor and its number of bytes
         int         fd;
         std::size_t bytes;
     };
@@ -199,8 +199,8 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // True if address and offset reach multiples of `unit` together, which calls that bypass
-        // the page cache require.
+        // True if address and offset have the same remainder modulo `unit`: only then can both be
+        // aligned, as bypassing the page cache requires.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }

@@ -60,7 +60,8 @@ public:
     }
 
 private:
-    // Number of bytes that are read between two tests of `stop`.
+    // Number of bytes that `fill` reads at once; before each such read, it tests if `stop` was
+    // requested.
     static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;

@@ -40,8 +40,8 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          // Limited to the records of the file (or 1), so that `batch_ * record_bytes` does not
-          // overflow.
+          // A batch has at most the records of the file (or 1), so that `batch_ * record_bytes`
+          // does not overflow.
           batch_{detail::smaller_of(records, detail::larger_of<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,

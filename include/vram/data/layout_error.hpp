@@ -31,8 +31,8 @@ public:
         /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch
         /// of `limit` bytes.
         not_whole,
-        /// Device memory is filled by repeating one byte, but the `value` bytes of the element
-        /// outside of the volume differ.
+        /// The bytes of the element outside of the volume (`value` bytes) differ, but device memory
+        /// can only be filled by repeating one byte.
         no_pattern,
     };
 

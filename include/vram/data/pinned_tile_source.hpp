@@ -21,8 +21,8 @@ namespace vram {
 ///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
 ///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
-/// Failure   The constructor throws `layout_error`, also if the bytes of a constant `outside`
-///           differ; `enqueue` throws errors of the platform.
+/// Failure   The constructor throws `layout_error`, also with `boundary::constant` if the bytes of
+///           `outside` are not all equal; `enqueue` throws errors of the platform.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`.
 /// Cost      One copy for each tile inside the volume, and more at the border.
@@ -43,7 +43,7 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
-    /// Returns the largest number of bytes that a batch can have.
+    /// Returns an upper bound of the number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
     /// Returns the bytes of batch `index`, a tile with its halo. `index` must be less than
     /// `size()`.

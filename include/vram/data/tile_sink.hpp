@@ -20,8 +20,8 @@ namespace vram {
 ///
 ///     tile_sink results{cut, result};                      // for batches of tile and halo
 ///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
-///     results.enqueue(batch.span<float>(), batch.index(), stream);   // from the device
-///     results.put(patch, index);                                     // from the host
+///     results.enqueue(batch.span<float>(), batch.source_index(), stream);   // from the device
+///     results.put(patch, index);                                            // from the host
 ///
 /// Failure   Throws `layout_error{wrong_size}` if the volume or a tile has the wrong number of
 ///           elements.
@@ -52,8 +52,9 @@ public:
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), detail::copy_box);
     }
-    /// Enqueues the copies of tile `index` into the volume. Throws `layout_error{wrong_size}` if
-    /// `device` does not have as many elements as the tile (with its halo for `tile_part::whole`).
+    /// Enqueues the copies of tile `index` from the memory `device` into the volume. Throws
+    /// `layout_error{wrong_size}` if `device` does not have as many elements as the tile (with its
+    /// halo for `tile_part::whole`).
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

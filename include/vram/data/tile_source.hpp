@@ -49,7 +49,7 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
-    /// Returns the largest number of bytes that a batch can have.
+    /// Returns an upper bound of the number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }

@@ -97,8 +97,8 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the number of tiles in dimension `d`, from 0.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
-    /// Returns the largest number of elements that a batch (a tile with its halo) can have, at
-    /// least 1.
+    /// Returns an upper bound of the number of elements of a batch (a tile with its halo), at least
+    /// 1.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
     /// Returns the number of elements of the volume: the product of its extents.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
@@ -149,8 +149,8 @@ public:
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        // From the dimension that varies slowest in the order of the tiles to the one that varies
-        // fastest.
+        // Visits the dimensions from the one that varies slowest in the order of the tiles to the
+        // one that varies fastest.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
@@ -175,7 +175,7 @@ private:
         for (std::size_t const n : of) { all *= n; }
         return all;
     }
-    /// Returns the largest number of elements that a tile with its halo can have in dimension `d`.
+    /// Returns an upper bound of the number of elements of a tile with its halo in dimension `d`.
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }

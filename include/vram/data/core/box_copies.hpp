@@ -12,14 +12,16 @@
 namespace vram {
 namespace detail {
 
-/// An array, stored row by row (the last dimension is contiguous), and the position of a box in it.
+/// One side of a copy: an array, stored row by row (the last dimension is contiguous), and the
+/// position of the box in it.
 template <std::size_t Rank>
 struct box_side {
     std::size_t const (&extent)[Rank]; ///< number of elements of the array in each dimension
     std::size_t const (&origin)[Rank]; ///< index of the first element of the box, in each dimension
 };
 
-/// The dimensions of a box, after those that are contiguous in both arrays are merged.
+/// A box to copy between two arrays: contiguous runs of `width` bytes, and the dimensions `steps`
+/// in which these runs repeat.
 template <std::size_t Rank>
 struct box_plan {
     // One dimension of the box: its number of elements, and the bytes between consecutive ones in
@@ -40,7 +42,8 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            // If all inner dimensions are contiguous in both arrays, merge them with this one.
+            // If the dimensions inside `d` are contiguous in both arrays, one run of `width` bytes
+            // also covers dimension `d`.
             if (to_stride == width && from_stride == width) {
                 width *= box[d];
             } else if (box[d] > 1) {
@@ -52,8 +55,8 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy of the part of the box that spans the dimensions
-    /// `steps[0]` to `steps[left - 1]`, from address `from` to `to`.
+    /// Calls `visit(pitched_copy)` for each copy of a part of the box from `from` to `to`. The part
+    /// has the dimensions `steps[0]` to `steps[left - 1]`; if `left` is 0, it is one run.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -81,8 +84,8 @@ struct box_plan {
     std::size_t from_begin = 0; ///< offset in bytes of the box in the source array
     /// Number of bytes of a row of the box that are contiguous in both arrays.
     std::size_t width;
-    /// Dimensions with several elements that are not part of `width` (the contiguous bytes of a
-    /// row), innermost first. Entries from `rank` on have no effect.
+    /// Dimensions of the box that the run of `width` bytes does not cover, innermost first, without
+    /// those of one element. The first `rank` entries are set.
     step        steps[Rank + 1];
     std::size_t rank  = 0; ///< number of dimensions in `steps`
     bool        empty = false;

@@ -22,7 +22,7 @@ namespace detail {
 template <std::size_t Rank>
 class tile_copies {
 public:
-    /// Creates the lists of copies for the tiles of `cut`, with `element` bytes for each element.
+    /// Creates the object for the tiles of `cut`; an element of the volume has `element` bytes.
     tile_copies(tiles<Rank> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
 
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return cut_; }
@@ -46,7 +46,7 @@ public:
     }
 
     /// Calls `visit(pitched_copy)` for each copy that collects tile `index` and its halo at `to`.
-    /// With `boundary::constant`, the caller writes the elements beyond the border.
+    /// With `boundary::constant`, the caller must write the elements beyond the border itself.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
@@ -69,8 +69,8 @@ public:
     }
 
 private:
-    /// Finds the copies of one tile. `walk` divides each dimension of tile and halo into runs of
-    /// consecutive elements of the volume; each combination of runs is a box to copy.
+    /// Finds the boxes to copy for one tile. `walk` divides tile and halo, in each dimension, into
+    /// runs of consecutive elements of the volume; one run of each dimension makes a box.
     template <class Visit>
     struct runs {
         tile_copies const&   of;
