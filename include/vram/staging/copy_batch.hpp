@@ -103,13 +103,13 @@ private:
         std::size_t const room = detail::larger_of<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        // `to_` is reserved last: if its capacity suffices, `add` knows that all three vectors have
-        // room.
+        // `to_` is reserved last: `add` tests only its capacity, so the other two vectors must
+        // already have room.
         to_.reserve(room);
     }
 
-    /// Names `std::vector<Element>` by a type that depends on `Platform`: nvcc then does not
-    /// compile the vector's functions in files that do not use them.
+    /// `std::vector<Element>` as a type that depends on `Platform`: nvcc then compiles the vector's
+    /// functions only in files that use them.
     template <class Element>
     struct list {
         using type = std::vector<Element>;

@@ -32,8 +32,8 @@ struct staging_options {
     /// Largest number of bytes that the caller's thread moves through pinned chunks alone. More
     /// bytes are moved by all threads.
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// If true, downloads are stored past the CPU's caches. This is faster if no thread reads the
-    /// memory soon.
+    /// If true, downloads into memory bypass the CPU's caches where the CPU can do so: faster if no
+    /// thread reads the memory soon.
     bool streaming = true;
 
     /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of

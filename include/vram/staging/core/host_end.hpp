@@ -43,15 +43,15 @@ concept empties_device = requires(F& f, void const* from, std::size_t n) {
     f.write_device(from, n, n);
 };
 
-/// The host's side of a staging copy. `fill` writes data of an upload into a pinned chunk, and
-/// `empty` takes data of a download out.
+/// The host's side of a staging copy: memory or a file. `fill` writes a piece of an upload into a
+/// pinned chunk, and `empty` stores the piece of a download that a chunk contains.
 template <class Platform>
 struct host_end {
     struct source_memory {
         void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
             host_work<Platform>::copies(chunk, from + offset, bytes);
-            // No non-temporal stores here, so that the device's copy engine reads the chunk from
-            // the CPU's cache.
+            // Ordinary stores, so that the device's copy engine can read the chunk from the CPU's
+            // cache.
             std::memcpy(chunk, from + offset, bytes);
         }
         std::byte const* from;

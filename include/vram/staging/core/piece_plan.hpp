@@ -36,8 +36,8 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// Divides a transfer of `bytes` bytes into pieces of `first` to `largest` bytes. Both limits
-    /// are rounded up to multiples of `unit`.
+    /// Divides a transfer of `bytes` bytes into pieces that grow from `first` to at most `largest`
+    /// bytes, both rounded up to multiples of `unit`.
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);
@@ -57,8 +57,8 @@ public:
     /// while it exceeds both 8 KiB and about sqrt(32 KiB * `bytes`).
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
-        // Two costs are equal for pieces of sqrt(`even` * `bytes`) bytes: 2 us for each copy, and
-        // the idle time of the link to the device until a piece is filled.
+        // Pieces of sqrt(`even` * `bytes`) bytes balance two costs: 2 us for each copy, and the
+        // idle time of the link to the device until a piece is filled.
         constexpr std::size_t even = std::size_t{32} << 10;
         while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
         return largest;
@@ -73,7 +73,7 @@ public:
     }
 
 private:
-    /// Largest number of pieces that grow. 63 steps of an eighth each multiply the size by 1600.
+    /// Largest number of pieces that grow, each by an eighth. 63 multiply the size by 1600.
     static constexpr std::size_t steps = 63;
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
@@ -89,10 +89,11 @@ private:
     /// Number of pieces at the beginning, each larger than the one before. As many shrink at the
     /// end.
     std::size_t ramp_ = 0;
-    /// Bytes of each of the equal pieces between those that grow and those that shrink.
+    /// Bytes of a piece between those that grow and those that shrink; the last of these may have
+    /// fewer.
     std::size_t middle_ = unit;
-    /// For `k` up to `ramp_`, `ends_[k]` is the number of bytes of the first `k` pieces together,
-    /// and also of the last `k`, rounded up to `unit`.
+    /// `ends_[k]` is the number of bytes of the first `k` pieces, for `k` up to `ramp_`. The last
+    /// `k` pieces have as many, if the last one is rounded up to `unit`.
     std::array<std::size_t, steps + 1> ends_{};
 };
 

@@ -71,7 +71,8 @@ public:
     ring(ring const&)            = delete;
     ring& operator=(ring const&) = delete;
 
-    /// Returns the pinned chunks that only the thread with the number `thread` uses, from 0.
+    /// Returns the pinned chunks of the thread with the number `thread` (from 0), which no other
+    /// thread uses.
     [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
         return std::span{chunks_}.subspan(thread * each_, each_);
     }
@@ -82,8 +83,8 @@ public:
     [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns true if the threads of the ring can run. False in a forked child process, and while
-    /// a process with simulated threads is ending.
+    /// Returns false in a forked child process, and while a process with simulated threads is
+    /// ending: the ring's threads do not run there. Otherwise returns true.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
@@ -131,7 +132,7 @@ private:
     device                        where_;
     [[no_unique_address]] Pinned  pinned_;
     std::size_t                   chunk_bytes_;
-    std::size_t                   each_; ///< number of chunks of each thread
+    std::size_t                   each_; ///< number of pinned chunks of each thread
     typename Platform::own_stream copies_;
     pinned_memory                 memory_;
     std::vector<chunk>            chunks_;

@@ -45,8 +45,8 @@ public:
     [[nodiscard]] bool                      failed() const noexcept { return progress_.failed(); }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return progress_.cause(); }
 
-    /// Returns the number of bytes at the beginning of the transfer that were all moved, up to the
-    /// first missing piece. Call when all threads have returned from `run`.
+    /// Returns the number of bytes from the beginning of the transfer up to the first piece that
+    /// was not moved. Call when all threads have returned from `run`.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = progress_.whole();
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -55,8 +55,8 @@ public:
 private:
     static constexpr std::size_t none = transfer_progress::none;
 
-    /// Uploads pieces through the pinned chunks `lane` of the calling thread, until none is left or
-    /// a piece of any thread has failed.
+    /// Uploads pieces until none is left or a piece of any thread has failed. `lane` contains the
+    /// pinned chunks of the calling thread.
     void upload(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
@@ -71,8 +71,8 @@ private:
         }
     }
 
-    /// Downloads pieces through the pinned chunks `lane` of the calling thread. While pieces are
-    /// left, the other chunks receive copies while the host empties one.
+    /// Downloads pieces through `lane`, the pinned chunks of the calling thread. The device can
+    /// copy into the other chunks while the host empties one.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -94,8 +94,8 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // After a failure of the device, the content of the chunk is unknown: `undo` excludes the
-        // piece from the result of `whole()`.
+        // After a failure of the device, the chunk's content is unknown. `undo` marks the piece as
+        // not moved, so that `whole()` counts only bytes before it.
         if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
@@ -127,8 +127,8 @@ private:
             return false;
         }
         c.in_flight = c.recorded = false;
-        // If another thread found that the device has failed, this copy may have failed too: `undo`
-        // excludes the piece from the result of `whole()`.
+        // Another thread found that the device has failed, so this copy may have failed too: `undo`
+        // marks its piece as not moved.
         if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }

@@ -111,8 +111,8 @@ protected:
         }
     }
 
-    /// Returns the result of `body(way)`, which sets the path `way` and copies `bytes` bytes.
-    /// Throws exceptions of other types as `staging_error` with this path; `at` is the caller's
+    /// Calls `body(way)`, which sets the path `way` and copies `bytes` bytes, and returns its
+    /// result. Any exception but a `staging_error` becomes the cause of one. `at` is the caller's
     /// line.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
@@ -127,8 +127,8 @@ protected:
         });
     }
 
-    /// Copies by one `Platform::copy`, and waits until it is complete unless `way` is
-    /// `direct_small`. On return, the host memory is no longer used.
+    /// Copies by one `Platform::copy`, and returns when the host memory is no longer used. Waits
+    /// for the copy, unless `way` is `direct_small` (few bytes of pageable memory).
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
@@ -209,8 +209,8 @@ private:
     /// once.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// The right of one call to use the ring of pinned chunks. The constructor blocks until no
-    /// other call has the right.
+    /// While a `turn` exists, its call alone may use the ring of pinned chunks. The constructor
+    /// blocks until no other `turn` exists.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -269,8 +269,8 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event on the caller's stream: the ring's stream waits for earlier work by this event, and
-    /// `copied` for its copy.
+    /// Event recorded on the caller's stream. `staged` makes the ring's stream wait for it before
+    /// the copies; `copied` waits for it after the copy.
     typename Platform::event                           before_;
     bool                                               page_tables_;
     std::unique_ptr<pinning, delete_in_owning_process> ring_;

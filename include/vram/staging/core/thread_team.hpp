@@ -90,7 +90,7 @@ private:
         // Polls only where time is real: simulated time advances in waits at the platform's gate
         // (its lock and condition), not in polls.
         if constexpr (std::is_same_v<gate, detail::gate>) {
-            constexpr int looks = 200; // largest number of polls of `busy_`, about 50 us in all
+            constexpr int looks = 200; // largest number of polls; they take about 50 us in all
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }

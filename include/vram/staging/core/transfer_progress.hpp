@@ -35,13 +35,13 @@ public:
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that piece number `piece` was not moved, so that `whole()` returns at most `piece`.
+    /// Records that piece number `piece` was not moved: `whole()` then returns at most `piece`.
     void undo(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
     }
-    /// Records in a `catch` block that piece number `piece` failed, and on which side (`by`). Of
-    /// several failures, only the first one's exception is stored.
+    /// Records that piece number `piece` failed on the side `by`; must be called in a `catch`
+    /// block. Only the exception of the first failure is stored.
     void fail(std::size_t piece, part by) noexcept {
         undo(piece);
         int expected = no_failure;
@@ -56,8 +56,8 @@ public:
     [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
     /// Returns the exception of the first failure, or null if there was none.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of pieces before the first one that was not moved; all, if none is
-    /// missing. Valid only when all pieces taken have ended.
+    /// Returns the number of the first piece that was not moved, or the number of all pieces if
+    /// none is missing. Valid only when all pieces taken have ended.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }
@@ -65,7 +65,7 @@ public:
 private:
     std::size_t              pieces_;
     std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> undone_{none}; ///< smallest number given to `undo`, or `none`
+    std::atomic<std::size_t> undone_{none}; ///< lowest number of a piece not moved, or `none`
     std::atomic<int>         failed_{no_failure};
     /// Exception of the first failure, or null. Written by one thread, and read when all have
     /// ended.
