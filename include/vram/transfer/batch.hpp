@@ -29,7 +29,8 @@ namespace vram {
 /// Failure   `span<Element>` throws `loader_error`; `record_stream` throws errors of the platform.
 /// Threads   One thread at a time; any thread may release a batch, even after the loader's end.
 /// Streams   The loader overwrites the memory only after the work that was enqueued before the
-///           release on the loop's stream and on the streams given to `record_stream`.
+///           release on the loop's stream (or the one given to `release`) and on the streams given
+///           to `record_stream`.
 /// Cost      A release records one event on each stream that uses the batch.
 template <class Platform>
 class batch {
@@ -58,7 +59,7 @@ public:
     /// batches left out count. 0 after a release.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
     /// Returns the index that the loader passed to the source for this batch; 0 after a release.
-    /// Differs from `index()` in shuffled order.
+    /// Differs from `index()`, for example in shuffled order.
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }

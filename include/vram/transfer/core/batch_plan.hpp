@@ -64,8 +64,8 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // The last batch may turn out to be short. It stays last, and only the batches before
-            // are shuffled.
+            // With `drop`, a last batch of unknown size stays last: only the batches before it are
+            // shuffled.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
@@ -85,15 +85,15 @@ public:
     /// the loop ends before it.
     enum class verdict { batch, left_out, end };
 
-    /// Returns whether a batch of `bytes` bytes (0: none) is delivered, is left out, or ends the
-    /// loop. Throws `loader_error` if `begin` planned more, unless `stopping`.
+    /// Returns whether a batch of `bytes` bytes (0: none) is delivered, left out, or ends the loop.
+    /// Throws `loader_error` if it is missing or shorter than planned, unless `stopping`.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
             throw ends_early();
         }
-        // With `drop`, `begin` has excluded the batches that the source calls short (`is_short`).
-        // The others are complete, however few bytes they have.
+        // With `drop`, `begin` has excluded the batches for which the source's `is_short` is true.
+        // The others count as full, however few bytes they have.
         if constexpr (source_type::decides) { return verdict::batch; }
         if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
         if (total_ == unknown || !exact()) { return verdict::left_out; }
@@ -101,8 +101,8 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if the block must first be filled with `loader_options::pad_with`, because the
-    /// source may write batch `asked` (its index) only in part.
+    /// Returns true if the block must be filled with `loader_options::pad_with` before the source
+    /// writes batch `asked` (its index), which may be shorter than the block.
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -120,12 +120,12 @@ public:
 
 private:
     /// For a source with `size()`: returns true if `begin` already excludes the batches that
-    /// `last_batch::drop` leaves out. If false, `judge` finds them once filled.
+    /// `last_batch::drop` leaves out. If false, `judge` finds them when they are filled.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// For `last_batch::drop`: returns the number `n` of batches that the `shards` loaders share.
-    /// Their indices are stored in `order` unless they are 0 to `n - 1`.
+    /// For `last_batch::drop`: returns the number `n` of batches that the loaders of all shards
+    /// divide. Sets `order` to their indices, unless these are 0 to `n - 1`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -164,8 +164,8 @@ private:
     /// The source's `size()` at the beginning of this pass; `unknown` if the source is a range or
     /// has no such function.
     std::size_t total_ = unknown;
-    /// Value of `size()` for which `last_is_short` produced the last batch and set `last_short_`;
-    /// `unknown` before. With another `size()`, the test is repeated.
+    /// The source's `size()` when `last_is_short` set `last_short_`; `unknown` before. The result
+    /// is valid while `size()` is the same.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -22,13 +22,14 @@ namespace vram {
 namespace detail {
 
 /// The result type of a source's function: an integer, the bytes of the batch (0: no further batch;
-/// negative: the source failed), or `bool` (true: the whole range).
+/// negative: the source failed), or `bool` (true: the batch fills all of `to`).
 template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
 /// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into pinned
-/// memory and returns the bytes; 0 ends the loop. Several threads may call the source at once, each
-/// with another index. If a stop is requested (`stop`), the batch is no longer needed.
+/// memory and returns the bytes; 0 if there is no such batch. Several threads may call the source
+/// at once, each with another index. If a stop is requested (`stop`), the batch is no longer
+/// needed.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -50,7 +51,7 @@ concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::b
 
 /// A source that enqueues its own copies: `enqueue(to, index, copies)` enqueues, on the stream
 /// `copies`, the work that writes batch `index` into the device memory `to`, and returns the bytes;
-/// 0 ends the loop. One thread at a time calls the source.
+/// 0 if there is no such batch. One thread at a time calls the source.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
@@ -155,8 +156,8 @@ public:
         return source().enqueue(to, index, copies);
     }
 
-    /// Converts the source's result `count` to the bytes of the batch (true: `room` bytes). Throws
-    /// `loader_error` if `count` exceeds `room` or is negative.
+    /// Converts the source's result `count` to the bytes of the batch; true means all `room` bytes
+    /// of its block. Throws `loader_error` if `count` exceeds `room` or is negative.
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {
@@ -200,8 +201,8 @@ public:
         return source().batch_bytes(index);
     }
 
-    /// Returns true if the source's `is_short(index)` says that batch `index` is short. Without
-    /// that function: if the batch has fewer than `full` bytes.
+    /// Returns true if batch `index` is short: by the source's `is_short(index)` or, without this
+    /// function, if it has fewer than `full` bytes.
     [[nodiscard]] bool is_short(std::size_t index, [[maybe_unused]] std::size_t full) const
         requires measured
     {

@@ -34,8 +34,8 @@ public:
         p.sequence = ++sequence_;
         ++count_;
     }
-    /// Records that the copy of the block `p` is enqueued. Does nothing if the end of the copy is
-    /// recorded already.
+    /// Records that the copy of the block `p` is enqueued, unless its end is recorded already (a
+    /// callback may run first).
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
     /// Marks the pinned block `p` as empty: its copy is complete, was not enqueued, or may still
     /// run (`p.in_flight`: the next user of the block waits).
@@ -44,16 +44,16 @@ public:
         p.now      = Pinned::state::empty;
         p.enqueued = false;
     }
-    /// Records the end of copy number `which` of the block `p`; a callback that runs later does
-    /// nothing. Returns false if the end is recorded already.
+    /// Records the end of copy number `which` of the block `p`, so that its callback does nothing.
+    /// Returns false if the end is recorded already.
     [[nodiscard]] bool end_before_callback(Pinned& p, std::uint64_t which) noexcept {
         if (p.now != Pinned::state::copying || p.copy_number != which) { return false; }
         if (!p.flagged) { ++p.completed_early; }
         end(p);
         return true;
     }
-    /// Called by the callback of the block `p`. Ends the copy, or returns false if
-    /// `end_before_callback` has ended the copy.
+    /// Records, for the callback of the block `p`, the end of the copy. Returns false if
+    /// `end_before_callback` has recorded it already.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;
@@ -85,8 +85,8 @@ public:
         return first;
     }
 
-    /// An enqueued copy whose end is not recorded: its number (`copy_number` of the block) and an
-    /// event behind it. Without such a copy, `which` is 0.
+    /// A copy that is enqueued and not ended: its number (`copy_number` of the block) and an event
+    /// behind it. `which` is 0 if there is no such copy.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

@@ -30,8 +30,8 @@ namespace detail {
 /// owner's lock held.
 template <class Platform>
 struct copy_owner {
-    /// Called when the block `p` may go to its next user: its copy is complete or, if
-    /// `p.in_flight`, may still run, and that user must wait for `p.copied`.
+    /// Called when the block `p` may go to its next user. If `p.in_flight` is true, the copy may
+    /// still run, and this user must wait for `p.copied`.
     virtual void copy_ended(pinned_slot<Platform>& p) noexcept = 0;
     /// Called if the ends of the enqueued copies cannot be observed, because of `why`: a device
     /// error, or the end of the process. The owner passes `why` to the program.
@@ -45,7 +45,8 @@ protected:
 /// (`download`). A callback or a completion flag (a word in pinned memory that the device writes)
 /// reports the end of a copy.
 ///
-/// Threads   One thread at a time copies, without the lock, because callbacks may need the lock.
+/// Threads   One thread at a time calls `upload` or `download`, without the owner's lock, because
+///           callbacks may need this lock.
 template <class Platform>
 class copy_channel {
 public:
@@ -117,12 +118,13 @@ public:
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
     /// Records the end of the copy of `p` and tells the owner. The copy must be complete, or
-    /// `p.in_flight` true, so that the next user waits. The caller holds the lock.
+    /// `p.in_flight` true (the next user waits). The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
     }
-    /// Ends the copies that their completion flags show to be complete. The caller holds the lock.
+    /// Records the end of each copy that is complete by its completion flag. The caller holds the
+    /// lock.
     void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
@@ -170,8 +172,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // In reports about this copy, the line that created the loader or unloader is shown.
-        // `user_code` hides the line at which a thread happens to enqueue the copy.
+        // `user_code` hides the line at which a thread happens to enqueue the copy: reports show
+        // the line that created the loader or unloader.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -204,7 +206,7 @@ private:
         }
     }
     /// Lets a callback report the end of the copy of `p`, unless a completion flag does. If neither
-    /// can, the next user of `p` waits (`in_flight`).
+    /// can, sets `p.in_flight`, so that the next user of `p` waits.
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

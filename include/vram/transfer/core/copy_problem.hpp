@@ -49,8 +49,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Must be called in a `catch` block for a failed copy. Returns the exception; if it is an error of
-/// the platform, its text names the batch.
+/// Returns the exception of a failed copy; if it is an error of the platform, with the batch named
+/// in its text. Must be called in a `catch` block.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {

@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The type in which a class stores a constructor argument `Object&&`: by value, or by reference
-/// for an lvalue of a type without a copy constructor.
+/// The type of the member that stores a constructor argument `Object&&`: a value, or a reference to
+/// an lvalue that cannot be copied.
 template <class Object>
 using kept_by_value = std::conditional_t<std::constructible_from<std::decay_t<Object>, Object>,
                                          std::decay_t<Object>, Object>;

@@ -199,8 +199,8 @@ private:
         ++epoch_;
     }
 
-    /// Returns a block for `produce_only`, which learns a batch's size: a pinned block or, if the
-    /// source enqueues copies, a device block that the loop does not hold.
+    /// Returns a block into which `produce_only` makes the source write: a pinned block or, if the
+    /// source enqueues copies, a free device block.
     [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -226,8 +226,8 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // If a batch is left out, the next is filled. `pinned_now` and `slot_now` return null once
-        // a batch is filled or ready, or no more can be filled.
+        // A loop, because a batch may be left out. `pinned_now` and `slot_now` return null once a
+        // batch is filled or ready, or no more can be filled.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -235,8 +235,8 @@ private:
         }
     }
 
-    // Steps of producing a batch, for a pinned block, or for a device block into which the source
-    // enqueues copies. `prepare` makes writes wait for the block's last use.
+    // Steps of `produce`, for a pinned block or a device block. `prepare` makes writes to the block
+    // wait for its last use.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -266,8 +266,8 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// Waits for copies that the source may have enqueued for a batch that failed or is not wanted.
-    /// A pinned block has none.
+    /// Waits for copies that the source may have enqueued into the block of a failed or unwanted
+    /// batch. A pinned block has none.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
@@ -340,7 +340,7 @@ private:
     /// the last batch is released. Empty if vram did not create the stream.
     stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_;      ///< its token tells the source to return early
+    std::optional<std::stop_source> stop_;      ///< asks a running call of the source to return
     std::uint64_t                   epoch_ = 0; ///< number of passes over the source begun so far
     bool                            inline_;
     bool                            down_ = true;

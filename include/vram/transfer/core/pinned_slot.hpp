@@ -37,7 +37,7 @@ struct pinned_slot {
         : begun{make(where, timing)}, copied{make(where, timing)}, timed{timing} {}
 
     event begun;  ///< event before the copy; recorded only if copies are timed
-    event copied; ///< event after the copy; not recorded if a completion flag suffices
+    event copied; ///< event after the copy; recorded if copies are timed or no flag shows its end
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
@@ -48,18 +48,18 @@ struct pinned_slot {
     std::size_t asked = 0;
 
     std::uint64_t copy_number = 0; ///< number of copies of this slot so far
-    /// Number of the slot's last copy among the copies of all slots, in the order in which they
-    /// begin; 0 before.
+    /// Number of the last copy in this slot, counted over the copies of all slots in the order in
+    /// which they begin; 0 before the first.
     std::uint64_t sequence = 0;
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of callbacks still to run after a query of an event has already shown the end of the
-    /// copy. These callbacks must do nothing.
+    /// Number of callbacks that are still to run although a query of an event has already shown the
+    /// end of their copies. They must do nothing.
     std::size_t completed_early = 0;
 
-    /// Event that, once complete, proves that the slot's last copy is complete: `copied`, or the
-    /// event of the device block. Null before a copy.
+    /// Event that is complete only if the slot's last copy is: `copied`, or `copied` of the device
+    /// block. Null before the first copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
     /// The `copy_channel` that begins the copies of this slot. The callback of a copy receives a
@@ -71,8 +71,8 @@ struct pinned_slot {
     /// True if nothing reports the end of the last copy: the next user of the block must wait for
     /// the event `copied`.
     bool in_flight = false;
-    /// True from the time when a copy was enqueued until its end is recorded; meanwhile `over` is
-    /// an event behind this copy.
+    /// True from the time when a copy was enqueued until its end is recorded. During this time, the
+    /// event `over` is recorded behind the copy.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
     /// True if the last copy may still run, because it and the wait for its end failed. The block
@@ -81,7 +81,7 @@ struct pinned_slot {
     /// True if `last_batch::drop` leaves out the batch in this block: the batch is not copied, and
     /// the loop gets the next one.
     bool left_out = false;
-    /// True if the time between `begun` and `copied` has not been read yet.
+    /// True if the time of the last copy, from `begun` to `copied`, is not yet in the statistics.
     bool unmeasured = false;
 
     /// Returns true if `*flag`, the low 32 bits of the number of the last complete copy, has

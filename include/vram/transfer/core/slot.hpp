@@ -55,13 +55,13 @@ struct slot {
     /// Completion flag of the block's last copy: a word in pinned memory that the device writes.
     /// Null if no flag reports the copy.
     std::uint32_t* flag = nullptr;
-    /// Number of the last copy of this block (`pinned_slot::copy_number`). The device writes the
-    /// low 32 bits to the completion flag.
+    /// Number of the block's last copy (`pinned_slot::copy_number`). If the copy has a completion
+    /// flag, the device writes its low 32 bits there.
     std::uint64_t copy_number = 0;
 
     slot* next = nullptr;
-    /// Index of the pair of timed events with which `use_times` measures how long the loop uses
-    /// this batch; `use_times::untimed` if none does. Not set on platforms without timing.
+    /// Index of the timed events by which `use_times` measures how long the loop uses this batch,
+    /// or `use_times::untimed`. Not set on platforms without timing.
     std::size_t   use   = 0;
     std::uint64_t range = 0; ///< number of the profiler range that shows the batch's use
     /// Stream that used the block last, and the number of its batch, for reports. An empty type on
@@ -74,8 +74,8 @@ struct slot {
     /// wait for the device.
     bool end_unknown = false;
 
-    /// Makes the stream `s` wait for the last copy into the block or out of it, unless `*flag`
-    /// shows that this copy is complete.
+    /// Makes the stream `s` wait for the last copy into or out of the block. Enqueues no wait if
+    /// the completion flag shows that the copy is complete.
     void await_copy(stream s) const {
         bool const over = flag != nullptr && pinned_slot<Platform>::flag_reached(flag, copy_number);
         if (!over) { Platform::wait(s, copied); }
@@ -129,8 +129,8 @@ struct slot {
     }
 
 private:
-    /// Makes `others_released[n]` an event of the device `where`, because a stream records only
-    /// events of its own device. Creates the event, or swaps in a spare one.
+    /// Makes `others_released[n]` an event that a stream of the device `where` can record: a spare
+    /// one of this device or a new one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

@@ -186,7 +186,7 @@ private:
             return false;
         }
     }
-    /// Reports `memory` as a leak instead of freeing it, because the device may still use it.
+    /// Reports `memory` as a leak. It is not freed, because the device may still use it.
     void lost(std::byte* memory) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,

@@ -29,7 +29,7 @@ public:
             places_[s.index % places_.size()] = &s;
         }
     }
-    /// Returns the slot that `pop` removes next, or null if that slot has not been added yet.
+    /// Returns the slot that `pop` would return, or null if that slot has not been added yet.
     [[nodiscard]] Slot* front() const noexcept {
         return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
     }

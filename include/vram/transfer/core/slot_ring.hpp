@@ -58,8 +58,8 @@ public:
         return got;
     }
 
-    /// Releases the batch in the device block `s`. The block may be overwritten after the present
-    /// work on `on` and on added streams.
+    /// Releases the batch in the device block `s`. The loader may overwrite the block after the
+    /// present work on the stream `on` and on the streams given to `add_user`.
     void release(slot& s, stream on) noexcept {
         // In a forked child process nothing is released: the block belongs to the parent.
         if (!this->in_owning_process()) { return; }
@@ -73,8 +73,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If this wait fails too, nothing shows when work on the block ends. The block stays
-            // out of use, so that no other batch gets it.
+            // If this wait for the streams fails too, nothing shows when their work on the block
+            // ends. The block is not used again, so that no other batch gets it.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }
@@ -157,8 +157,9 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready or none can come, enqueueing copies meanwhile. Returns false
-    /// if a wait exceeds `timeout`. Adds to `spare` the time of copies while a batch was ready.
+    /// Waits until a batch is ready or none can come, enqueueing copies meanwhile. Returns false if
+    /// a wait exceeds `timeout`. The time of copies that a ready batch did not need is added to
+    /// `spare`.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -177,8 +178,8 @@ private:
             fills ? produce_inline() : this->copy_all();
             held = this->threads_.hold();
             this->rules_.consumer_works(false);
-            // With a batch ready, the loop had no need to wait for this work: its time is
-            // subtracted from the waiting time (`stall_ns`).
+            // The loop could have gone on with the ready batch: the time of this work is not
+            // waiting time (`stall_ns`).
             if (there) { spare += clock::now() - since; }
         }
     }
@@ -203,8 +204,8 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled batch can now be copied, a waiting producer
-    /// that is polling enqueues the copy, or else the calling thread.
+    /// Makes the device block `s` free. If a filled batch can then be copied, a producer that is
+    /// polling for work enqueues the copy, or without one the calling thread.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
@@ -223,8 +224,8 @@ private:
     /// Number of batches that the loop took in this pass over the source: an error names the next
     /// batch by this number.
     std::size_t taken_ = 0;
-    /// `loader_statistics::wall_ns` when this pass over the source began: the sum of the earlier
-    /// passes.
+    /// Value of `loader_statistics::wall_ns` when this pass began: the time of the earlier passes,
+    /// to which this pass adds its own.
     std::uint64_t passed_ns_ = 0;
     bool          ended_     = false;
 };
