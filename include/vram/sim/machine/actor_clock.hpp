@@ -19,8 +19,8 @@ namespace detail {
 /// A vector clock: one counter for each stream and each host thread (an *actor*). Everything that
 /// an actor did up to its counter in the clock of an operation happens before the operation.
 ///
-/// Users must ensure that a clock with a count of an actor also includes all that the actor's clock
-/// included at that count, because `join` skips comparisons that follow from this.
+/// A clock with a count of an actor must also include all that the actor's own clock included at
+/// that count: `join` relies on this to skip comparisons.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
 /// Threads   One object by one thread at a time.
@@ -134,10 +134,10 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
-    /// Number of entries of `last_` (counters that changed last) that `advance` keeps free, so that
-    /// copies of the clock have room for other counters.
+    /// Number of entries of `last_` that `advance` keeps free for counters that copies of the clock
+    /// raise.
     static constexpr unsigned spare = 3;
-    /// The value of a bit set of entries of `last_` if the set is not known.
+    /// Result of `missing_in` if any counter may be missing, so that all must be compared.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {
@@ -155,15 +155,15 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns a bit set of the entries of `last_` that `other` may lack, or `unknown` if all
-    /// counters must be compared.
+    /// Returns the entries of `last_` that `other` may lack, as a bit set, or `unknown` if all
+    /// counters must be compared. Ignores the owner's counter.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
     /// Returns true if `other` is known to include all counters of this clock, except perhaps some
-    /// entries of `last_`.
+    /// entries of `last_` and, unless this is a copy, the owner's.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
@@ -177,8 +177,8 @@ private:
         }
     }
 
-    /// Joins `other` by copying it and then raising the entries of `last_` that it may lack.
-    /// Requires `is_within(other)`: it includes all other counters.
+    /// Joins `other` by a copy of it, in which it raises the entries of `last_` that `other` may
+    /// lack. `is_within(other)` must be true.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -193,8 +193,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Raises each counter to at least its value in `other`. Called if neither clock is known to
-    /// include the other one.
+    /// Raises each counter to at least its value in `other`, for clocks of which neither is known
+    /// to include the other.
     void add(actor_clock const& other) {
         actor_clock next{*this};
         next.copy_ = copy_;
@@ -216,8 +216,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Called after changes that `late_` does not list. Another clock is known to have them only if
-    /// it includes the owner's next count (of the next `advance`).
+    /// Called after changes that `late_` does not list: another clock then has them for certain
+    /// only if it includes the owner's next count.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -265,8 +265,7 @@ private:
     /// Moves entries of `last_` (counters that changed last) to the tree `all_`, so that at least
     /// `spare` entries are free.
     void spill() {
-        // Keeps the entries that another clock may lack although it is known to have all of `all_`.
-        // If more than five would stay, moves all.
+        // Keeps the entries that other clocks may lack, unless more than `few - spare` would stay.
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;
@@ -286,31 +285,31 @@ private:
         }
     }
 
-    /// Counters of all actors except the owner. If `last_` has an entry for an actor, the count
-    /// there is valid instead.
+    /// Counters of all actors (streams and threads) except the owner. A count in `last_` replaces
+    /// that of the same actor here.
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
-    /// A count of the owner. Another clock with this count also has all counters of this one,
-    /// except the owner's (`own_`) and those in `late_`: `join` then compares no others.
+    /// Another clock that includes this count of the owner also has all other counters of this
+    /// clock, except those in `late_`: `join` then compares only these.
     std::uint64_t learned_ = 0;
-    /// The index of an earlier owner (stream or thread), or `none`. Another clock with the count
-    /// `via_count_` of it has all counters in the tree `all_`.
+    /// Index of an earlier owner (stream or thread), or `none`. Another clock that includes its
+    /// count `via_count_` also has all counters in the tree `all_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
     unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` that were raised after `learned_` (a count of the owner)
-    /// was set. A clock with that count may lack them.
+    /// Bit set of the entries of `last_` raised after `learned_` was set: a clock with that count
+    /// of the owner may lack them.
     unsigned late_ = 0;
-    /// If `via_all_`: bit set of the entries of `last_` that another clock may lack although it has
-    /// the count `via_count_` of `via_` (an earlier owner).
+    /// Bit set, valid if `via_all_`: entries of `last_` that another clock may lack although it
+    /// includes the count `via_count_` of the earlier owner `via_`.
     unsigned via_late_ = 0;
-    /// True if a clock with the count `via_count_` of `via_` (an earlier owner) also has the
-    /// counters in `last_`, except those in the bit set `via_late_`.
+    /// True if another clock that includes the count `via_count_` of the earlier owner `via_` also
+    /// has the counters in `last_`, except those in `via_late_`.
     bool via_all_ = false;
     bool joined_  = false; ///< for a clock with an owner: it may have changed since `advance`
-    /// True for a new clock or an unchanged copy. `raise` then first removes the owner, because
-    /// that stream or thread did not make the change.
+    /// True for a new clock or an unchanged copy: `raise` then first removes the owner, which did
+    /// not make the change.
     bool  copy_      = true;
     entry last_[few] = {}; ///< the counters that changed last, each with its stream or thread
 };

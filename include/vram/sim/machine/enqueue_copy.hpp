@@ -34,8 +34,8 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 /// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
-/// Returns the time by which the copy `c` takes longer because its pinned memory is in caches of
-/// the host; 0 for a copy of several rows, and during a capture.
+/// Returns by how much the copy `c` takes longer because some of its pinned memory is in caches of
+/// the host, from which it is removed. Returns 0 for several rows and in captures.
 inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& route,
                                 pitched_copy const& c) {
     bool const        up   = route.engine == sim_engine::to_device;
@@ -49,8 +49,8 @@ inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& rout
     return sim_transfer_time(held, slow) - sim_transfer_time(held, route.bandwidth);
 }
 
-/// Queues the copy `c` on stream `s`, or adds a node to its captured graph. As in CUDA, the host
-/// waits for queued copies to pageable or within host memory, and for large ones from pageable
+/// Queues the copy `c` on the stream `s`, or adds it to the graph being captured. As in CUDA, the
+/// host waits for copies to pageable or within host memory, and for large ones from pageable
 /// memory. `of_batch`: one of a batched call.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
@@ -79,8 +79,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .copy     = true,
                   .bytes    = bytes,
                   .where    = call.where};
-    // Declares each row as one range. If neither source nor destination has gaps between the rows,
-    // declares each slice as one range.
+    // Declares one range for each row, or for each slice if neither source nor destination has gaps
+    // between rows.
     for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
@@ -154,11 +154,11 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With `host_page_tables`, CUDA's call may return before a copy to pageable memory is
-        // complete, so that the host is not ordered after it.
+        // With `host_page_tables`, CUDA's call may return before a device's copy to pageable memory
+        // is complete: the host is not ordered after it.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
-        // After a copy from pageable memory to a device, the host is not ordered after it either:
-        // CUDA's copy may still be under way.
+        // Nor is the host ordered after a copy from pageable memory to a device, because CUDA's
+        // copy may still be under way.
         if (host_end && !direct) { m.acquire(*call.host, then); }
     }
 }

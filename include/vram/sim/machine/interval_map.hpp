@@ -139,8 +139,8 @@ private:
     std::size_t size_ = 0;
     /// Number of intervals that `change` has visited since the last `compact`.
     std::size_t visited_ = 0;
-    /// Estimated work of the next `compact`: the sum of what `simplify` returned for the intervals
-    /// that remained. The larger it is, the later `compact_is_due` returns true.
+    /// Sum of the estimates that `simplify` returned, in the last `compact`, for the intervals that
+    /// remained. The larger it is, the later `compact_is_due` returns true.
     std::size_t work_ = 0;
     Value       first_{}; ///< the value of the interval that starts at 0
     /// The values of the intervals that do not start at 0, by their start. Each ends where the next

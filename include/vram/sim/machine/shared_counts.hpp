@@ -170,7 +170,7 @@ private:
     /// The merge of two nodes `a` and `b`, with the larger of each pair of counters.
     struct larger_of {
         link result;
-        bool is_a, is_b; ///< `is_a`: the result has the counters of `a`; `is_b`: those of `b`
+        bool is_a, is_b; ///< `is_a`, `is_b`: the result equals `a`, or `b`
     };
     static larger_of larger(link const& a, link const& b, unsigned level) {
         if (a == b || !b) { return {a, true, a == b}; }

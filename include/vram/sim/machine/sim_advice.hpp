@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the advice of a race report in which a loader, an unloader or staging takes part.
-/// Returns an empty text if the general advice suits.
+/// Returns the special advice for a race in which a loader, an unloader or staging takes part.
+/// Returns an empty text if the general advice of `sim_advice` applies.
 [[nodiscard]] inline std::string sim_part_advice(sim_report const& r, part_call const* call) {
     auto const batches = [](sim_event_of const& e) {
         bool const known = e.item != sim_event_of::no_item;

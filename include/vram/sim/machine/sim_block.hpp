@@ -37,8 +37,8 @@ struct sim_block {
     int  device  = 0;
     /// The blocks that a pool or other resource allocated in this block; null if none divides it.
     std::unique_ptr<sim_parts> parts{};
-    /// For each device other than the pool's own (which always may): true if its kernels may access
-    /// the pool's memory. Null without a pool.
+    /// Element i: true if kernels of device i may access the memory of the block's pool. Those of
+    /// the pool's own device always may. Null without a pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Access history: the last write to each range, and the reads since then. Empty if no check
     /// needs it.
@@ -53,7 +53,7 @@ struct sim_block {
     std::weak_ptr<sim_pool> graph_pool{};
     /// True if a graph allocates the block, and does not free it.
     bool outlives = false;
-    /// Of a block that a graph allocates: true if `graph_pool` counts its bytes as live.
+    /// True if `graph_pool` counts the bytes of this block, which a graph allocates, as live.
     bool counted_live = false;
     /// Handle of the physical memory that is mapped here, or 0 if the block is not a mapping.
     std::uint64_t physical = 0;

@@ -56,8 +56,9 @@ public:
                                                              c.driver_handoff, c.driver_switch);
     }
 
-    /// Called for calls that CUDA forbids during a capture. Invalidates the captures for which this
-    /// thread's call is illegal; if there is one, throws `sim_error{stream_capturing}`.
+    /// For calls that CUDA forbids during a capture: invalidates this thread's captures and all in
+    /// global mode. If there is one, throws `sim_error{stream_capturing}`. Relaxed captures and
+    /// threads are exempt.
     void unsafe();
 
     sim_machine&                 machine;
@@ -68,11 +69,10 @@ public:
     sim_status                   refusal = sim_status::ok;
 
 private:
-    /// Returns the cost of calls of `kind`, or null for kinds of which each call adds its own cost
-    /// (`pay`).
+    /// Returns the cost that the constructor adds for calls of `kind`, or null if it adds none.
     [[nodiscard]] static sim_cost const* cost_of(sim_costs const& c, sim_call_kind kind) noexcept;
-    /// Returns a description of this call for the checker, with the number of the last queued
-    /// operation.
+    /// Returns a description of this call for the checker, with the last number that an operation
+    /// or a call got.
     [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
 
     int device_;

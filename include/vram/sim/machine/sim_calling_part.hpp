@@ -15,8 +15,8 @@ namespace detail {
 /// The call of a part of vram, such as a loader, in which the calling thread is, or null.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
-/// Returns the line that reports show for a simulated call at `from`. If a call of vram makes it,
-/// that is the program's line if known, but allocations and mappings keep `from`.
+/// Returns the line that reports show for a simulated call at `from`: within a call of vram, the
+/// program's line if known. Otherwise, and for allocations and mappings, that is `from`.
 [[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
                                                        std::source_location from) noexcept {
     bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||

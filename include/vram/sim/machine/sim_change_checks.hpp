@@ -55,15 +55,16 @@ inline void sim_change_checks(sim_machine& m, sim_checks const& to) {
     auto const records   = [](sim_checks const& c) { return c.races || c.bounds || c.residency; };
     sim_checks const was = m.checker.on();
     bool const       begins = to.races && !was.races;
-    // If no access was recorded so far, a write may be missing.
+    // Without any of these checks, no access was recorded, so that the histories may lack writes.
     bool const anew = records(to) && !records(was);
     if (begins || anew) { sim_begin_histories{anew}.in(m); }
     if (begins) {
-        // The order of earlier writes is unknown, so a wait must not be taken to end at one.
+        // Forgets earlier writes to words for which streams wait, because nothing is known about
+        // their order.
         for (auto& [at, word] : m.words) { word.done.clear(); }
         m.checker.since = m.schedule.next_number();
     }
-    // Without these checks, events of resources were not recorded.
+    // While none of these checks was on, allocations and frees of resources were not recorded.
     bool const recorded = was.races || was.bounds || was.uninitialised;
     if (!recorded && (to.races || to.bounds || to.uninitialised)) { m.checker.miss_event(); }
     m.checker.set(to);

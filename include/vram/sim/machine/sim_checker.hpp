@@ -47,9 +47,9 @@ public:
     }
 
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
-    /// Selects the checks. `sim_change_checks` calls it, and does what a switch requires.
+    /// Only for `sim_change_checks`, which also starts the access histories that checks need.
     void set(sim_checks const& checks) noexcept { on_ = checks; }
-    /// Operations with a smaller number are from before races were checked, and never conflict.
+    /// Number of the first operation checked for races: earlier operations never conflict.
     std::uint64_t since = 0;
 
     /// Returns an index in vector clocks for a new stream or host thread. `creator` is the vector
@@ -59,8 +59,8 @@ public:
     /// that `actor` may return the index again.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
-    /// Checks and records the access of `step` to `range`, after everything in the vector clock
-    /// `clock`. `copy`: a copy makes it. `peers`: its device may access that of the memory.
+    /// Checks and records the access of `step` to `range`, after what `clock` includes. `copy`: a
+    /// copy makes it. `peers`: its device has peer access to the memory's device.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -70,8 +70,8 @@ public:
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // A read of pageable memory by a copy outside a graph is not recorded, because it is
-        // complete when the copy's call returns.
+        // Without `host_page_tables`, a copy outside a graph has read its pageable source when its
+        // call returns: this read is not recorded.
         bool const staged = copy && !step.graph && !page_tables_ && access == sim_access::read;
         if (block == nullptr || (block == &pageable_ && staged)) { return; }
         if (block->parts != nullptr) {
@@ -81,7 +81,6 @@ public:
         }
     }
 
-    /// Records the operation `step` as the allocation of `block`.
     void allocated(sim_block& block, sim_event_of step) {
         step.what       = sim_event_of::kind::allocation;
         block.allocated = step;
@@ -95,7 +94,7 @@ public:
     }
 
     /// Records `step` as the free of `block`, and reports accesses that do not happen before it. If
-    /// `fully`, waits that resources make in their own calls count as order.
+    /// `fully`, waits inside calls of resources also count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -111,8 +110,8 @@ public:
     /// Begins a wait for work that is not queued yet. `slot` and `count` identify the wait in
     /// vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends the wait with the index `slot` and the number `count`, which follows the work in
-    /// `then`. Reports the stored conflicts that are now known to be unordered.
+    /// Ends the wait with the index `slot` and the number `count`: the work in the clock `then`
+    /// happens before its end. Reports the stored conflicts that nothing orders.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
@@ -120,8 +119,8 @@ public:
         unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
-    /// Counts an allocation, free or chunk of a resource that could not be stored for lack of host
-    /// memory. Later accesses outside of the known live blocks in chunks are not reported.
+    /// Counts allocations, frees or chunks of resources that were not recorded. Accesses outside
+    /// of the known live blocks in chunks are then not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
     /// Counts an order or an access that could not be recorded for lack of host memory. Then no
     /// more races are reported.
@@ -140,7 +139,7 @@ public:
     std::vector<vector_clock const*> scratch;
 
     /// Reports the conflicts in `found`, except those that a wait for work queued later orders. If
-    /// such a wait may order one later, stores it for `end_wait`.
+    /// such a wait may still order a conflict, stores it until `end_wait`.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
@@ -198,7 +197,6 @@ private:
         }
         return sim_event_of::kind::atomic;
     }
-    /// Starts to record accesses to pageable memory.
     void track_pageable() {
         if (pageable_.bytes != 0) { return; }
         pageable_.history = {unsatisfiable, {}};
@@ -211,7 +209,7 @@ private:
         return touch(block, block.history, step, clock, range, access, fully);
     }
     /// Checks an access to the part of `range` in `block` against `history`, and records it there.
-    /// If `fully`, waits of resources order it. Returns false after a conflict or other mistake.
+    /// `fully`: waits inside calls of resources also order it. Returns false after a mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -242,8 +240,8 @@ private:
         return !reported && found.found().empty();
     }
 
-    /// Checks and records an access to memory of `block` in which a resource allocates blocks
-    /// (`parts`). Returns false after a mistake.
+    /// Checks and records an access to memory of `block`, which a resource divides into the blocks
+    /// `parts`. Returns false after a mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
@@ -280,8 +278,8 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// If bounds are checked, reports an access outside of every block and returns false; otherwise
-    /// returns true. `block` is the one that the report names, or empty.
+    /// Returns true if bounds are not checked. Otherwise reports that `step` accesses memory
+    /// outside of every block, and returns false. `block`: the one that the report names, or empty.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
@@ -315,9 +313,9 @@ private:
         }
     }
 
-    /// Returns the live block that contains `range` (or its start, if a resource divides the
-    /// block), or `pageable_` for pageable memory. Returns null for a mistake, which it reports if
-    /// such checks are on, and for an access that cannot be checked.
+    /// Returns the live block that contains `range` (if a resource divides the block: its start),
+    /// or `pageable_` for pageable memory. Returns null after a mistake, or if the access cannot be
+    /// checked.
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
@@ -361,9 +359,9 @@ private:
         return reaches(step, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Returns false, after a report, if residency is checked and the device or host of `step` may
-    /// not access `block`. A `copy` may access all. `peers`: peer access is enabled (pools have
-    /// their own).
+    /// Returns false, after a report, if residency is checked and the device or host of `step`
+    /// cannot access `block`. A `copy` always can. `peers`: peer access is enabled; pools have
+    /// their own rules.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         if (!on_.residency) { return true; }

@@ -27,8 +27,9 @@ public:
         std::uintptr_t end;
     };
 
-    /// Prepares a search for conflicts with `step`, which follows the operations in `clocks`. Waits
-    /// that resources make in their calls order it after frees, if `fully` after all operations.
+    /// Prepares a search for operations in conflict with `step`. What `clocks` include happens
+    /// before it. `fully`: waits inside calls of resources order it after uses too, not only after
+    /// frees.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
@@ -63,14 +64,14 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// From now on, stores two conflicts of one stream or thread if a wait for work that is not
-    /// queued yet precedes only one of the two. Ignores operations with numbers below `since`.
+    /// From now on, stores two conflicts of one stream or thread if exactly one of them follows a
+    /// wait for work that is not queued yet. Ignores operations with numbers below `since`.
     void separate(sim_late_order const& late, std::uint64_t since) noexcept {
         late_  = &late;
         since_ = since;
     }
 
-    /// Removes the conflicts with streams or threads of which the index in vector clocks is in
+    /// Removes the conflicts with the streams or threads whose indices in vector clocks are in
     /// `slots`.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {

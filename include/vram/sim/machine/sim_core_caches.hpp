@@ -14,16 +14,16 @@
 namespace vram {
 namespace detail {
 
-/// The pinned memory in the caches of the host's cores, one cache for each thread: the memory of
-/// the last host copies of that thread that together fill less than the cache, without what a
-/// device has copied since.
+/// The pinned memory in the caches of the host's cores, one cache for each thread. Contains the
+/// last ranges that the thread copied, as long as they fill less than the cache. A device's copy
+/// removes what it accesses.
 ///
 /// Threads   The caller holds the machine's lock.
-/// Cost      Each call is linear in the number of ranges, at most 64 for each thread.
+/// Cost      Each call is linear in the number of ranges. `copied` keeps at most 64 of its thread.
 class sim_core_caches {
 public:
-    /// Called after `thread` copied to or from the `bytes` bytes of pinned memory at `begin`. The
-    /// copy brought `times * bytes` bytes into its cache of `capacity` bytes.
+    /// Called after `thread` copied to or from the `bytes` bytes of pinned memory at `begin`, which
+    /// brought `times * bytes` bytes into the thread's cache of `capacity` bytes.
     void copied(std::thread::id thread, std::uintptr_t begin, std::size_t bytes, std::size_t times,
                 std::size_t capacity) {
         (void)take(begin, bytes);
@@ -35,8 +35,8 @@ public:
             if (filled >= capacity || ++count > most_) { erase(i); }
         }
     }
-    /// Called for a copy by a device. Returns how many of the `bytes` bytes at `begin` are in a
-    /// cache. Afterwards, none is.
+    /// Removes the `bytes` bytes at `begin` from all caches, as a device's copy does. Returns how
+    /// many of them were in a cache.
     std::size_t take(std::uintptr_t begin, std::size_t bytes) {
         std::uintptr_t const end  = begin + bytes;
         std::size_t          held = 0;
@@ -56,7 +56,7 @@ private:
         std::thread::id thread{};
         std::uintptr_t  begin = 0;
         std::uintptr_t  end   = 0;
-        std::size_t     times = 1; ///< bytes that a byte of the range brought into the cache
+        std::size_t     times = 1; ///< bytes brought into the cache for each byte of the range
     };
     void erase(std::size_t i) { ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(i)); }
     void insert(std::size_t i, range const& r) {

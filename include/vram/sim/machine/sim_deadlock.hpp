@@ -29,8 +29,8 @@ namespace detail {
 [[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
     sim_host* victim = nullptr;
     for (sim_host* const h : hosts) {
-        // Prefers a thread at a gate: a lock may be acquired in a `noexcept` function, where an
-        // exception ends the process, and the unwinding of other threads releases locks.
+        // Prefers a thread at a gate. One at a lock may be in a `noexcept` function, where an
+        // exception ends the process; the unwinding of another thread may release the lock.
         if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
         victim = h;
     }

@@ -21,8 +21,9 @@ namespace detail {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }
 
-/// In a kernel or host function, reports the part of `range` for which the operation does not
-/// declare the access `made`; if `simulated`, only if the part is in simulated memory.
+/// In a kernel or host function, reports an access `made` to `range` from its first byte for which
+/// the operation does not declare that access. `simulated`: only if this byte is in simulated
+/// memory.
 ///
 /// Threads   The calling thread must not hold the machine's lock.
 inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,

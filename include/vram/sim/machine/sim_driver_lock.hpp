@@ -9,16 +9,16 @@
 namespace vram {
 namespace detail {
 
-/// The lock that each call of a device's driver holds for its cost. A call of another thread that
-/// begins meanwhile gets the lock at the end, plus the time of the hand-over. One that begins later
-/// costs more, because the driver's data is in the cache of the other thread's core.
+/// The lock of a device's driver in simulated time, which each call holds for its cost. A call that
+/// begins meanwhile waits for the lock and its hand-over. A later call of another thread costs
+/// more, because the driver's data is in the cache of another core.
 ///
 /// Threads   The caller holds the machine's lock.
 class sim_driver_lock {
 public:
     /// Returns the end of a call of `thread` that begins at `now`, waits while the lock is held,
-    /// and then holds it for `cost`. If it waited, `handoff` is added. If it did not, and the last
-    /// call was one of another thread, `other` is added.
+    /// and then holds it for `cost`. A wait adds `handoff`; otherwise, `other` is added if another
+    /// thread called last.
     [[nodiscard]] sim_time hold(void const* thread, sim_time now, sim_time cost, sim_time handoff,
                                 sim_time other) noexcept {
         if (cost == sim_time{}) { return now; }
@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    /// The lock was held or handed over from `from_` to `until_`, without a pause.
+    /// The lock has been in use, without a pause, from `from_` until `until_`.
     sim_time    from_{};
     sim_time    until_{};
     void const* last_ = nullptr; ///< the thread that called last

@@ -25,7 +25,7 @@ class sim_graph_launch {
 public:
     explicit sim_graph_launch(sim_queue queue) : queue_{queue}, m_{queue.m_} {}
 
-    /// Queues all nodes of a graph on the stream `s`, after its previous launch. If `s` is
+    /// Queues all nodes of a graph on the stream `s`, after the graph's previous launch. If `s` is
     /// captured, adds the nodes to that capture.
     void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
         sim_graph_state& g = *graph;
@@ -73,8 +73,8 @@ public:
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
         queue_.depend(end, s);
-        // Joins the nodes' clocks apart from `s.vclock`, because they can have larger counts of
-        // the stream `s` than `s.vclock` itself.
+        // Joins the clocks of the last nodes first: they can have larger counts of the stream `s`
+        // than `s.vclock`, its own clock.
         vector_clock all;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (followed[i]) { continue; }
@@ -91,8 +91,8 @@ public:
     }
 
 private:
-    /// Marks the block of a launched graph node as allocated or freed, for the checker and in the
-    /// live bytes of its pool. Reports a second free.
+    /// For a node that allocates or frees: marks its block as live or freed, for the checker and in
+    /// the live bytes of its pool. Reports a second free.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {

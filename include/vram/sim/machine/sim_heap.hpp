@@ -184,8 +184,8 @@ private:
         std::size_t const unit = m_.options.granularity;
         return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
     }
-    /// Returns the counter of live managed bytes, or for all other kinds that of live pinned bytes.
-    /// Each block counts with its size rounded up to the granularity.
+    /// Returns the counter of live managed or, for other kinds, pinned bytes. Each block counts
+    /// with its size rounded up to the granularity.
     [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
         return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
     }
@@ -271,8 +271,9 @@ private:
         pool.live -= block.counted;
         shrink(m_, pool);
     }
-    /// Adds a free of the block at `p` to the graph into which `s` is captured. Returns false if no
-    /// graph allocates it.
+    /// Adds a free of the block at `p` to the graph into which `s` is captured. Returns false
+    /// unless this capture, or another graph that still exists, allocates the block and does not
+    /// free it.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {

@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then. An access that a newer one would replace is kept if a wait for work that is not queued yet
-/// precedes only one of the two.
+/// then. An older access is kept beside a newer one if exactly one of the two follows a wait for
+/// work that is not queued yet.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
@@ -25,14 +25,15 @@ struct sim_history {
     bool        mixed  = false;
     std::size_t latest = 0; ///< position in `reads` that `note` changed last
 
-    /// Adds an access. A read or atomic access replaces the last one of its kind and thread or
-    /// stream, a write all earlier ones, unless a wait in `late` may still order the two.
+    /// Adds an access. A read or atomic access replaces the last one of its kind by the same stream
+    /// or thread, a write all earlier ones, unless exactly one of the two follows a wait that is
+    /// open in `late`.
     void note(sim_event_of const& step, sim_late_order const& late) {
         if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
         mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
-        // Does not replace an access of this stream or thread if a wait for work that is not queued
-        // yet precedes only one of the two.
+        // Keeps an access of this stream or thread if exactly one of the two follows a wait for
+        // work that is not queued yet.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -59,8 +60,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces earlier accesses by the write `step`. Keeps those for which a wait for work that is
-    /// not queued yet precedes only one of the two.
+    /// Replaces earlier accesses by the write `step`. Keeps an access if exactly one of it and
+    /// `step` follows a wait for work that is not queued yet.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {

@@ -41,13 +41,13 @@ struct sim_host {
     bool  started = false; ///< true after the thread's first call of the simulated device
     /// True if the thread was selected to resolve a deadlock: its wait throws.
     bool deadlocked = false;
-    /// True if a thread that is no `sim_thread` may end the wait of this one, which is then no
+    /// True if a thread that is no `sim_thread` may end this thread's wait, so that it is no
     /// deadlock.
     bool may_be_outside = false;
     /// The operation of the device that this thread waits for, or empty.
     sim_moment  operation{};
     void const* gate = nullptr;
-    /// True if `gate` is the address of a `sim_lock`, false for a `sim_gate`.
+    /// True if the thread waits for a `sim_lock`, false for a `sim_gate`; `gate` is its address.
     bool locked_out = false;
     /// The threads that this thread waits for in a join.
     std::vector<sim_host const*> threads;
