@@ -30,7 +30,7 @@ public:
         too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
         /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,     ///< refused: the stream of the loop or unloader is being captured
+        capturing,     ///< the call failed: the stream of the loop or unloader is being captured
         already_begun, ///< `begin()` was called a second time without a `restart()`
         /// `batch::span<T>()`: the `bytes` bytes of the batch are not a multiple of `limit`, the
         /// size of a `T`
@@ -42,9 +42,12 @@ public:
         no_index,
         /// a result cannot be copied: its unloader has ended, or the process is ending
         ended,
-        forked,        ///< this process is a forked child of the process that made the loader
+        /// This process is a forked child of the one that made the loader or unloader; with
+        /// simulated threads, also: the process is ending.
+        forked,
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
-        /// The source returned 0 bytes for a batch, although its `size()` promises `limit` batches.
+        /// The source returned 0 bytes for a batch, although its `size()` promises `limit()`
+        /// batches.
         ends_early,
         /// A batch has `bytes` bytes, fewer than the `limit` of a full one. `last_batch::drop`
         /// cannot leave it out, because the pass was planned with it as a full batch.
@@ -92,8 +95,8 @@ public:
         return *this;
     }
 
-    /// Returns the line of the program that called the loader or unloader; unknown if the caller
-    /// passed none. `what()` begins with it.
+    /// Returns the line of the program that called the loader or unloader, with which `what()`
+    /// begins. If no line was set, `known()` of the result is false.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
     /// Returns the number, from 0, of the batch or result that failed or could not be delivered; 0
@@ -110,8 +113,8 @@ public:
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0 if it returned none.
     [[nodiscard]] long long returned() const noexcept { return returned_; }
-    /// Returns the number of the loader's blocks in each state when the loop stopped waiting, for
-    /// the reason `timed_out`; zeros for other reasons.
+    /// For the reason `timed_out`, returns the number of the loader's blocks in each state when the
+    /// loop gave up waiting; otherwise zeros.
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
     /// Returns the exception that the source threw, or null if it threw none.

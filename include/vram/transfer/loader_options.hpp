@@ -58,8 +58,8 @@ struct loader_options {
     /// Number of loaders that share the source. Each gets every `shards`-th batch, beginning with
     /// the batch at position `shard`.
     std::size_t shards = 1;
-    /// Largest sum of pinned and device memory in bytes. If more is needed, the constructor throws
-    /// `over_limit` before it allocates.
+    /// Largest sum of pinned and device memory in bytes; no limit by default. If more is needed,
+    /// the constructor throws `over_limit` before it allocates.
     std::size_t budget = unsatisfiable;
     /// Longest time that the loop waits for a batch; 0 means no limit. After this time, the loop
     /// throws `loader_error{timed_out}`.
@@ -73,8 +73,8 @@ struct loader_options {
     /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
     /// urgent.
     int priority = 0;
-    /// If true, a callback or a completion flag reports the end of each copy. If false, a producer
-    /// waits for the copy's event.
+    /// If true, a callback or a completion flag reports the end of each copy. If false, the thread
+    /// that refills a pinned block waits for the event of the block's last copy.
     bool call_back = true;
     /// If true, the device reports the end of a copy by a flag in pinned memory where possible,
     /// instead of calling a host function.

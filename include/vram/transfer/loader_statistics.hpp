@@ -21,18 +21,17 @@ struct loader_statistics {
     /// number of batches that were filled, but left out by `last_batch::drop`
     std::uint64_t left_out = 0;
     /// Host time in which the source wrote batches, or enqueued their copies, summed over all
-    /// producers.
+    /// threads that fill batches.
     std::uint64_t fill_ns = 0;
     /// device time of the loader's copies; needs `loader_options::timing`
     std::uint64_t copy_ns = 0;
     /// Device time from the delivery of a batch to the loop's stream until its release, summed over
     /// the timed batches that are no longer in use. Needs `loader_options::timing`.
     std::uint64_t use_ns = 0;
-    /// Time that producers waited because no block was free to be filled, summed over all
-    /// producers.
+    /// Time that threads waited for a block to fill, summed over all threads that fill batches.
     std::uint64_t slot_ns = 0;
-    /// Host time that producers waited for the event of a pinned block's last copy before they
-    /// refilled the block. Usually 0 if `loader_options::call_back` is true.
+    /// Host time that filling threads waited for the event of a pinned block's last copy before
+    /// they refilled the block. Usually 0 if `loader_options::call_back` is true.
     std::uint64_t pinned_ns = 0;
     /// Time that the loop waited for batches that were not ready, including time in which the
     /// loop's thread itself copied or filled.
@@ -40,8 +39,7 @@ struct loader_statistics {
     /// Time from a pass's first fill until the loop receives the last batch or finds that none
     /// follows, summed over the passes over the source.
     std::uint64_t wall_ns = 0;
-    /// Number of waits that are counted in `pinned_ns`: a producer waited on the host for the event
-    /// of a copy.
+    /// Number of waits that `pinned_ns` counts: a filling thread waited for the event of a copy.
     std::uint64_t host_waits = 0;
     /// Number of blocks of memory that the constructor allocated.
     std::uint64_t allocations = 0;

@@ -24,8 +24,8 @@ namespace vram {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   Throws the exceptions of the callable. If a batch has fewer bytes than one element,
-///           the loader throws `loader_error{too_large}`.
+/// Failure   Throws the exceptions of the callable. If `loader_options::batch_bytes` is less than
+///           one element, the loader throws `loader_error{too_large}`.
 /// Threads   The rules are those of the callable.
 template <class Element, class Fill>
     requires std::is_trivially_copyable_v<Element>

@@ -22,8 +22,8 @@ struct unloader_options {
     /// Number of device blocks; 0 means `depth`. A block is free again once its copy to the host is
     /// enqueued.
     std::size_t device_depth = 0;
-    /// Largest sum of pinned and device memory in bytes. If the unloader needs more, its
-    /// constructor throws `over_limit` before it allocates.
+    /// Largest sum of pinned and device memory in bytes; no limit by default. If more is needed,
+    /// the constructor throws `over_limit` before it allocates.
     std::size_t budget = unsatisfiable;
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `unloader::pageable()` returns the number of such blocks.

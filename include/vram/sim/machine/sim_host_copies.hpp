@@ -15,8 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// Declares that the calling thread copies `bytes` bytes, and adds the time of the copy to its
-/// simulated time. Null means a file. Afterwards, pinned memory among it is in the core's cache.
+/// Declares that the calling thread copies `bytes` bytes (null: from or to a file), and adds the
+/// copy's time to its simulated time. With `sim_options::cached_bandwidth`, notes pinned memory as
+/// cached.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
@@ -32,7 +33,7 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
     if (o.cached_bandwidth == 0) { return; }
     sim_machine& m = node.machine();
     if (!pinned && (to == nullptr || !m.is_pinned(to))) { return; }
-    // Staging writes pageable memory past the cache.
+    // Only pinned memory is recorded, because staging writes pageable memory past the cache.
     std::lock_guard const held{m.mutex};
     m.caches.copied(std::this_thread::get_id(), sim_address(pinned ? from : to), bytes,
                     pinned ? std::size_t{1} : std::size_t{2}, o.core_cache);

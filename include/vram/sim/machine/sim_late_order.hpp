@@ -37,8 +37,8 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// Tells if waits for work that is queued later order two accesses. `open`: such a wait may do
-    /// so later. `lost`: one that `forget` removed may have done so.
+    /// Tells if waits for work queued later order two accesses. `open`: unknown until that work is
+    /// queued; `lost`: unknown because `forget` removed a wait.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
     /// Adds a wait of a stream for work that is not queued yet. Its index `slot` and its number
@@ -49,8 +49,8 @@ public:
         ++open_;
     }
 
-    /// Stores `step`, with the vector clock `clock`, as an operation that follows those waits in
-    /// `clock` of which the awaited work is not queued yet.
+    /// Records that the operation `step` comes after each wait in its vector clock `clock` for work
+    /// that is not queued yet.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -60,8 +60,8 @@ public:
         }
     }
 
-    /// Tells if waits for work that is queued later order two operations, accesses in either
-    /// direction. `clock` is the vector clock of `second`.
+    /// Tells if waits for work queued later order `first` before `second` or, for two accesses, one
+    /// before the other. `clock` is the vector clock of `second`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -81,8 +81,8 @@ public:
     [[nodiscard]] bool is_open() const noexcept { return open_ != 0; }
     /// Returns true if a stream has waited for work that was not queued yet.
     [[nodiscard]] bool used() const noexcept { return !waits_.empty(); }
-    /// Returns true if a wait for work that is not queued yet precedes exactly one of the
-    /// operations `a` and `b`.
+    /// Returns true if one of the operations `a` and `b`, but not the other, follows a wait for
+    /// work that is not queued yet.
     [[nodiscard]] bool between(sim_event_of const& a, sim_event_of const& b) const {
         if (open_ == 0) { return false; }
         return std::any_of(waits_.begin(), waits_.end(), [&](wait const& w) {
@@ -115,8 +115,8 @@ public:
         return unordered;
     }
 
-    /// Number of conflicts that could not be decided: `forget` has removed a wait that may order
-    /// the two accesses.
+    /// Number of stored conflicts that stayed undecided because `forget` had removed a wait; the
+    /// user of this class resets it to 0.
     std::uint64_t lost = 0;
 
 private:
@@ -139,7 +139,8 @@ private:
         return e.what != sim_event_of::kind::allocation && e.what != sim_event_of::kind::release;
     }
 
-    /// Largest number of resolved waits (the work that they wait for is queued) that are stored.
+    /// If more than this many resolved waits (for work that is queued by now) are stored, the next
+    /// `begin` removes the older half.
     static constexpr std::size_t most = 256;
 
     /// A summary of the waits of one stream that `forget` has removed to save memory: their first
@@ -152,8 +153,8 @@ private:
         vector_clock then;
     };
 
-    /// Adds to `clock` the work that happens before the waits in it, also indirectly. Sets `open`
-    /// if one of them has not ended. Returns true if work before removed waits may be missing.
+    /// Adds to `clock` the work before its waits, also indirect ones. Sets `open` if one is
+    /// unresolved. Returns true if work may be missing, because `forget` removed a wait.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;
@@ -177,8 +178,8 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// Adds the operations after the wait `resolved` to the `followers` of each open wait in
-    /// `then`, because they come after that wait too.
+    /// Records that the operations after the wait `resolved` also follow each open wait in `then`,
+    /// because `resolved` itself follows these waits.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -188,8 +189,8 @@ private:
             }
         }
     }
-    /// Removes the older half of the resolved waits, and stores one vector clock for all removed
-    /// waits of a stream.
+    /// Removes the older half of the resolved waits to save memory. Keeps one summary of all
+    /// removed waits of a stream.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
         std::size_t       left = half;

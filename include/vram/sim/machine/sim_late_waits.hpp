@@ -22,7 +22,7 @@ public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
     /// Records that `op` writes a word in memory or waits for its value. A wait adds to `vclock`
-    /// the work before the write; if none is queued, an open wait.
+    /// the work before the write or, if that is not queued yet, an open wait.
     void use_word(sim_operation& op, std::size_t slot, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -31,7 +31,7 @@ public:
             op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
             return m_.written(word);
         }
-        // Also while races are not checked: later work of the stream follows the wait.
+        // Recorded even while races are not checked, because the check may be switched on later.
         int        device = 0;
         bool const plain  = m_.memory.kind_of(use.where, device) != sim_kind::device;
         auto const end    = word.before(use, m_.value_at(use.where), plain, vclock);
@@ -67,8 +67,8 @@ public:
     }
 
 private:
-    /// Records that the stream `s` waits for work that may be queued later. Raises the counter of
-    /// such waits in `vclock`, so that later operations follow the wait.
+    /// Records that the stream `s` waits for work that may be queued later. Gives the wait a number
+    /// and stores it in `vclock`, so that later operations follow the wait.
     void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);

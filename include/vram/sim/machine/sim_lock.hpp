@@ -134,8 +134,8 @@ private:
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
             sim_host& h = state_of(self);
-            // The holder's counter is the same as after its last release, so `vclock_` already
-            // includes its work.
+            // Nothing to add: the holder's counter has not changed since its last release, so
+            // `vclock_` includes its work.
             if (&h == holder_ && h.vclock[h.slot] == released_) { return; }
             // The lock is released already, because the following calls may throw.
             try {
@@ -168,8 +168,8 @@ private:
     /// The thread that held the lock last. Null if the function of an operation did, or if races
     /// are not checked.
     mutable sim_host const* holder_ = nullptr;
-    /// True if `holder_` follows the earlier holders in the order of the program; false if only in
-    /// the full order (a resource acquired the lock).
+    /// True if the program's own calls order `holder_` after the earlier holders; false if only an
+    /// acquisition by a resource does.
     mutable bool in_program_ = false;
     /// Counter of `holder_` in its vector clock after its last release; 0 if it has not released
     /// the lock since another thread held it.

@@ -118,8 +118,8 @@ public:
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// Destroys a stream. Its queued work still runs. A new stream may reuse the state; without
-    /// host memory, the state stays in the sets of the device instead, where waits find the work.
+    /// Destroys a stream; its queued work still runs, and later waits for the device include it. A
+    /// new stream may reuse the state, unless host memory runs out.
     void destroy_stream(sim_stream_state& s) noexcept {
         sim_device_state& d = at(s.device);
         break_capture(s);
@@ -168,8 +168,8 @@ public:
     // Order between streams and host threads (the happens-before relation). A call of a resource
     // adds only to the full order (with resources' waits): the program must not rely on it.
 
-    /// Makes everything in `then` happen before the next step of the stream or thread that owns
-    /// `clock`. In a resource's call, adds only to the full order.
+    /// Makes everything in `then` happen before the next step of the stream or thread of `clock`.
+    /// In a resource's call, this order counts only where waits of resources count.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
@@ -207,12 +207,12 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Adds the allocations by pools on the legacy default stream to its vector clock. Called in
-    /// each action of the stream and each wait for it.
+    /// Adds pool allocations on the legacy default stream, which are counted separately, to its
+    /// vector clock. Called in each action of the stream and each wait for it.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
-    /// Counts an allocation by a pool on the legacy default stream, for `include_allocations`.
+    /// Counts a pool's allocation on the legacy default stream, apart from its operations.
     void add_allocation(sim_stream_state& legacy) {
         if (legacy.allocations == 0) {
             legacy.allocation_slot = checker.actor(legacy.vclock);
@@ -221,8 +221,8 @@ public:
         legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
     }
 
-    /// Makes the calling thread `me` ordinary: it leaves simulated time. Later steps of ordinary
-    /// threads follow its work; with `sim_host_order::checked`, only its own do.
+    /// Makes the `sim_thread` `me`, which calls, an ordinary thread. Its earlier work happens
+    /// before later calls of all ordinary threads or, with `checked`, only before its own.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -345,8 +345,8 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of `sim_stream`s destroyed in the process, without those created as `raw`. Resources
-    /// compare it with its last value to notice destroyed streams.
+    /// Number of `sim_stream`s destroyed so far in the process; those created with `raw` do not
+    /// count. Resources notice by a changed number that streams were destroyed.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);

@@ -63,8 +63,8 @@ public:
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
 
-    /// Returns the kind of the memory at `p`, and sets `device` to its device, or 0 for pinned and
-    /// managed memory.
+    /// Returns the kind of the memory at `p`. Sets `device` to its device, or to 0 for pinned and
+    /// managed memory; leaves it unchanged for other host memory.
     [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
         for (std::size_t i = 0; i < spaces_.size(); ++i) {
             if (!spaces_[i]->holds(p)) { continue; }
@@ -151,8 +151,9 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves addresses for several times `capacity` bytes, at most `limit`, so that freed ones
-    /// are not reused soon. `plain`: they are accessible. `parts`: largest number of zones.
+    /// Reserves an address range several times as large as `capacity` if possible, so that freed
+    /// addresses are not reused soon; at most `limit` bytes in `parts` zones. `plain`: programs can
+    /// access it.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

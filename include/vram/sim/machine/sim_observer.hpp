@@ -22,14 +22,14 @@
 namespace vram {
 namespace detail {
 
-/// Address of the block that the calling thread's last event (other than `free_refused`) freed, 0
-/// if it freed none. A `free_refused` makes that block live again.
+/// Address of the block that the calling thread's last event freed; 0 if it freed none. If
+/// `free_refused` follows (the resource refuses the free), that block is live again.
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
 /// Records the events of resources (such as a block allocated or freed) in the memory of one node,
-/// and reports those in the wrong order. The program's calls alone must order a free after the uses
-/// of its block. For an allocation, which must follow earlier frees, waits of resources also count
-/// (full order).
+/// and reports those in the wrong order. The program's own calls must order a free after the uses
+/// of its block. An allocation must follow earlier frees of its memory; here, waits by resources
+/// count too.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -148,8 +148,8 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk, which a resource no longer divides. In the access history of the enclosing
-    /// block, each address then has its last free or allocation.
+    /// Removes a chunk, which a resource no longer divides. The access history of the enclosing
+    /// block begins anew there, with the last free or allocation of each address.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
@@ -189,7 +189,8 @@ private:
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        // True for a captured allocation in memory of an earlier block of a captured graph.
+        // True if the allocation is captured, and a captured graph had a block in this memory
+        // before.
         bool       shared  = false;
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
             shared = shared || (graph && old.graph);
@@ -213,16 +214,16 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // The access history begins with this allocation; during a capture it begins empty, so that
-        // launches are not compared with this call. Without a check that needs it, none is kept.
+        // Begins the access history with this allocation; for a captured allocation empty, so that
+        // launches are not compared with this call. Keeps none if no check needs it.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // A double free. An arena may process the second free first, so it is not known which of
-        // the two the resource refuses.
+        // After a double free, it is unknown which of the two the resource refuses, because an
+        // `arena` may process the second first.
         if (part != nullptr && part->freed) { part->disputed = true; }
         // The resource refuses a double free and a free with a wrong size, so these change nothing.
         if (part == nullptr || part->freed || part->graph_freed) { return; }
@@ -236,17 +237,19 @@ private:
             part->released                  = step;
             return;
         }
-        // This free ends the graph's use of the block: an access by a later launch is reported.
+        // If a captured graph used the block, this free, outside a capture, ends that use: accesses
+        // by later launches are reported.
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // The free must follow the uses of the block. Exception: the stream of `e` was destroyed
-        // (`s` is null), so the resource waits for the device before it reuses the block.
+        // Checks that the free follows the uses of the block. Not if the stream of `e` was
+        // destroyed (`s` is null): the resource then waits for the device before it reuses the
+        // block.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        // Moves a history of several pieces out of the freed block. `keep` restores it if the
-        // resource refuses the free.
+        // A freed block keeps no access history of several pieces. It is stored here, so that
+        // `keep` can restore it if the resource refuses the free.
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);
@@ -269,7 +272,7 @@ private:
         }
     }
     /// Marks the blocks that begin in the range of `e` as freed, except those of captured graphs.
-    /// Reports unordered uses, except on the streams of the blocks, for which the resource waits.
+    /// Reports unordered uses, but not on streams of these blocks: the resource waits for them.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -307,8 +310,8 @@ private:
         if (on.frees && on.races) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the vector-clock index of the stream or thread of `allocation`; for the legacy
-    /// default stream that of its operations, not its separate one for allocations.
+    /// Returns the index in vector clocks of the stream or thread of `allocation`. For the legacy
+    /// default stream, which has a second index for allocations, returns that of its operations.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -336,8 +339,8 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns `e` as an operation of the stream `s`, or of the calling thread if `s` is null. Sets
-    /// `clocks_` to the vector clocks of preceding work.
+    /// Returns `e` as an operation of the stream `s`, or of the calling thread if `s` is null.
+    /// Fills `clocks_` with the vector clocks of the work that happens before it.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;
@@ -345,11 +348,11 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // Only an allocation on a stream other than the legacy default stream is a new step
-            // (count in vector clocks) of its stream.
+            // In vector clocks, an allocation is a new step of its stream; a free is not.
             if (allocates && s->legacy) {
-                // Counted apart from the stream's other work: blocking streams follow the
-                // allocation only after a later action of the legacy stream.
+                // The legacy default stream counts allocations separately from its operations:
+                // blocking streams follow the allocation only after a later operation of the legacy
+                // stream.
                 m_.add_allocation(*s);
             } else if (allocates) {
                 s->count = s->vclock.advance(s->slot);

@@ -36,8 +36,8 @@ struct sim_task {
     sim_time    transfer{};
     std::size_t link = 0;     ///< number of the link that the operation uses, see `sim_link_number`
     bool        copy = false; ///< true for a copy or a fill
-    /// The part of vram that queued the operation, and `item`: the number of the batch or result
-    /// that it copies, if any.
+    /// Part of vram that queued the operation. For a copy of a loader or unloader, `item` is the
+    /// number of its batch or result.
     sim_part      part = sim_part::program;
     std::uint32_t item = sim_event_of::no_item;
     /// True for an injected fault with `sim_fault::later`: the operation has no effect, and the
@@ -71,7 +71,8 @@ struct sim_operation {
     sim_time      ready{};
     sim_time      start{};
     sim_time      end{};
-    /// Number of times that the end of the operation was moved because others use its link.
+    /// Number of times that the planned end of the operation became void because the use of its
+    /// link changed. Planned events with an older count are ignored.
     unsigned moves  = 0;
     bool     shares = false; ///< true while the operation is a user of a link with shared speed
     /// Number of unfinished operations that this one waits for.

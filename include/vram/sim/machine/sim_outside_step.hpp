@@ -25,10 +25,12 @@ namespace detail {
            ++tasks == std::filesystem::directory_iterator{};
 }
 
-/// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time or blocks.
-/// Returns false if it blocked for `patience` and no `sim_thread` made a call, else true. With
-/// `forever`, a running `sim_thread` without a call for `stuck_patience` is taken to wait in real
-/// time, so that others run.
+/// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time if
+/// possible, otherwise blocks. Returns false if no `sim_thread` made a call within `patience`, else
+/// true.
+///
+/// With `forever`, a pause of `stuck_patience` is reported as a deadlock if streams cannot
+/// continue. Otherwise, the running `sim_thread` is taken to wait in real time, so that others run.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {

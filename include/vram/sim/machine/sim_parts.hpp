@@ -27,8 +27,8 @@ class sim_parts;
 struct sim_inner_block {
     std::uintptr_t begin = 0; ///< first address of the block
     std::size_t    bytes = 0;
-    /// Exclusive end of the piece of the block that this object records. Other pieces may have been
-    /// allocated again, or have objects of their own.
+    /// Exclusive end of the piece of the block that this record describes. Less than `end()` if the
+    /// memory behind was allocated again or has another record.
     std::uintptr_t last     = 0;
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
@@ -38,11 +38,11 @@ struct sim_inner_block {
     /// True if only launches of graphs may still access the block, for example after a free during
     /// a capture.
     bool graph_freed = false;
-    /// True if the block was allocated during a capture, where an earlier block of a captured graph
-    /// was. After its free, launches may still access it (`graph_freed`).
+    /// True if the block was allocated during a capture, in memory of an earlier block of a
+    /// captured graph. After its free, launches may still access it (`graph_freed`).
     bool shared = false;
-    /// True after a double free. `released` may then be the free that the resource refused, so
-    /// later allocations are not checked against it.
+    /// True after a double free. It is unknown which of the two frees the resource refused, so
+    /// later allocations are not checked against `released`.
     bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};
@@ -56,7 +56,8 @@ struct sim_inner_block {
     [[nodiscard]] bool is_whole(std::uintptr_t from, std::size_t size) const noexcept {
         return begin == from && bytes == size && last == end();
     }
-    /// Reuses this object for a new block with the same range. Does not change the access history.
+    /// Prepares this record for a new block in the same range. The caller sets the other members
+    /// and the access history.
     void restart() noexcept {
         freed = graph = graph_freed = shared = disputed = false;
         parts                                           = nullptr;
@@ -164,8 +165,8 @@ private:
             }
         }
     }
-    /// If the block `part` was freed or a captured graph may access it, adds a record of its piece
-    /// that begins at `from`. Otherwise does nothing.
+    /// Called to cut a range out of `part`: adds a record of the piece behind the range, from
+    /// `from` on, if the block was freed or a captured graph may access it.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];

@@ -167,8 +167,8 @@ private:
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             bool const races = m_.checker.on().races;
             if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
-            // A resource's call joined these streams only in the full order (with resources'
-            // waits), so they stay listed for the program's next call.
+            // The order that a resource's call adds does not count for the program's own calls, so
+            // the streams stay listed for the program's next call.
             if (!races || !in_resource_call()) {
                 d.unfollowed.clear();
                 d.blocking_orphans.clear();
@@ -176,8 +176,8 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // A resource's call joined the legacy stream only in the full order (with resources'
-            // waits), so the program's next call must join it again.
+            // The order that a resource's call adds does not count for the program's own calls, so
+            // the program's next call must add it again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
         }
     }

@@ -25,8 +25,8 @@ namespace detail {
     }
 }
 
-/// Adds a report about a free that a pool or layer refused to those of the current `sim_node`,
-/// which itself reports no such free.
+/// Reports a free that a pool or layer refused, such as a double free, to the current `sim_node`.
+/// The node's own checks do not report it.
 inline void sim_refused(error const& e) noexcept {
     try {
         sim_machine&           m = sim_node::current().machine();

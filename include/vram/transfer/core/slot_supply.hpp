@@ -83,8 +83,8 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// Throws `loader_error{forked}` in a child that `fork` made after the loader, or if simulated
-    /// threads no longer run. Takes no lock: one held at the fork stays locked.
+    /// Throws `loader_error{forked}` in a forked child process, or if the process is ending and its
+    /// threads are simulated. Takes no lock, because one held at the fork stays locked.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
@@ -131,9 +131,8 @@ protected:
             copy_all();
         }
     }
-    /// For a loader without producers: waits for an empty pinned block and assigns the next batch
-    /// to it. Returns null if a batch is already filled or ready for the loop, none is left, or the
-    /// loader stops.
+    /// Without producers: waits for an empty pinned block and assigns the next batch to it. Returns
+    /// null if a batch is already filled or ready, or no more can be assigned.
     pinned* pinned_now() {
         auto held = threads_.hold();
         if (table_.waiting() || table_.ready()) { return nullptr; }
@@ -147,9 +146,8 @@ protected:
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
-    /// For a loader without producers that lets the source copy: assigns the next batch to a free
-    /// device block. Returns null, without a wait, if a batch is ready for the loop, no block or
-    /// batch is left, or the loader stops.
+    /// Without producers: assigns the next batch to a free device block, into which the source
+    /// enqueues its copies. Returns null at once if a batch is ready or none can be assigned.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
@@ -184,8 +182,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Ends the loop before the batch of the block `s`, unless it ends earlier: the source threw
-    /// `why` or, if `why` is null, has no further batch.
+    /// Records that the batch of the block `s` does not come: filling threw `why` or, if null, no
+    /// batch follows. The loop ends before this batch, or earlier.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -207,9 +205,9 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, so that the source can produce a batch
-    /// before a pass, only to learn its size. The caller returns the block by `put_spare`. Without
-    /// one, throws `loader_error{all_held}` for batch `index`.
+    /// Takes a device block that the loop does not hold, or throws `loader_error{all_held}` for
+    /// batch `index`. The caller fills it only to learn the batch's size, and returns it by
+    /// `put_spare`.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -270,8 +268,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Records the copies that their completion flags show complete, so that their blocks count
-        // as empty. Perhaps no thread polls the flags now.
+        // Records the ends of copies that only their completion flags show, because no thread has
+        // polled them yet, so that their blocks count as empty.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -297,8 +295,8 @@ private:
         auto const held = threads_.hold();
         return claim_next(from, to);
     }
-    /// Records that the copy is enqueued, or failed with `problem`. Then sets `from` and `to` to
-    /// the next pair of blocks to copy, or returns false if there is none.
+    /// Records that the copy between `from` and `to` is enqueued or, with `problem`, failed. Then
+    /// sets both to the next pair of blocks to copy, or returns false if there is none.
     bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
         bool wake = false, more = false;
         {
@@ -361,8 +359,8 @@ private:
     /// events are read without the lock. The caller must return each by `put_back`.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records the copies that their completion flags show complete, so that their blocks are
-        // among the empty ones. Perhaps no thread polls the flags now.
+        // Records the ends of copies that only their completion flags show, because no thread has
+        // polled them yet, so that their blocks are among the empty ones.
         channel_.complete_flagged();
         return table_.take_empties();
     }

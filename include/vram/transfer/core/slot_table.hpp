@@ -54,8 +54,8 @@ public:
         copying_ = false;
     }
 
-    // `can_fill`: an empty pinned block exists. `can_fill_slot`: a free device block exists.
-    // `no_more`: no batch is left to fill. `begun`: a batch was assigned.
+    // `can_fill`: a pinned block is empty. `can_fill_slot`: a device block is free. `no_more`: all
+    // batches of this pass are assigned to blocks. `begun`: the first batch is.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -88,8 +88,8 @@ public:
     /// Returns true if, since the last call, a batch was passed over (left out): its pinned block
     /// is empty, so waiting producers must be woken.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Ends the loop before the batch of the block `p`, unless it ends earlier: the source threw
-    /// `why` or, if `why` is null, has no further batch.
+    /// Records that the batch of the block `p` does not come: filling threw `why` or, if null, no
+    /// batch follows. The loop ends before this batch, or earlier.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
@@ -130,8 +130,8 @@ public:
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Ends the loop before the batch of the device block `s`, unless it ends earlier: the source
-    /// threw `why` or, if `why` is null, has no further batch.
+    /// Records that the batch of the device block `s` does not come: its source threw `why` or, if
+    /// null, no batch follows. The loop ends before this batch, or earlier.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
@@ -149,8 +149,8 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // `ready` returns true if a device block contains a batch for the loop; `waiting`, if the
-    // pinned block of the batch to be copied next is filled.
+    // `ready`: a device block has a batch for the loop. `waiting`: the batch to be copied next is
+    // filled, in its pinned block.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -163,14 +163,13 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the loop holds all device blocks although the next batch needs one: its
-    /// pinned block is filled, or there are no pinned blocks (the source copies into device
-    /// blocks).
+    /// Returns true if the next batch cannot get a device block, because the loop holds all: a
+    /// filled pinned block waits, or there are no pinned blocks (the source copies itself).
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no batch will be added to the ready ones in this pass: each batch before the
-    /// end is ready, left out, or was taken by the loop.
+    /// Returns true if no batch of this pass still has to be filled or copied, so that only the
+    /// ready ones are left for the loop.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {

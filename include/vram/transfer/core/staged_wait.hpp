@@ -85,9 +85,9 @@ public:
         run(held, copies, ready,
             [&](auto const& enough, std::uint64_t) { gate_.wait(held, enough); });
     }
-    /// Waits as `wait_for_copies` does, and returns the nanoseconds. While no copy is in progress,
-    /// first polls `ready()` briefly, if threads can poll. Then one thread polls on with pauses, up
-    /// to a second, while `wanted()`; the others sleep.
+    /// Waits as `wait_for_copies` does, and returns the nanoseconds. Where threads can poll, they
+    /// poll first if no copy is in progress: all briefly, then one with pauses, for up to a second
+    /// while `wanted()`.
     template <class Copies, class Ready, class Wanted>
     std::uint64_t wait_eagerly(guard& held, Copies& copies, Ready const& ready,
                                Wanted const& wanted) {
@@ -109,8 +109,8 @@ private:
     static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     /// Waits until `ready()` returns true, and returns the nanoseconds. While no copy is in
-    /// progress, calls `rest(enough, since)`, which waits at most until `enough()`: `ready()`, or a
-    /// copy has begun. `since` is the time at which the wait began.
+    /// progress, it waits by `rest(enough, since)`, which must return once `enough()` is true;
+    /// `since` is the start of the wait.
     template <class Copies, class Ready, class Rest>
     std::uint64_t run(guard& held, Copies& copies, Ready const& ready, Rest const& rest) {
         if (ready()) { return 0; }
@@ -118,8 +118,8 @@ private:
         if (ready()) { return 0; }
         auto const    since      = clock::now();
         std::uint64_t last_query = since;
-        // Sequence number of the copy that this thread polled last (0: none). The first poll of a
-        // copy runs without a pause; later polls of this copy sleep.
+        // Number (`pinned_slot::sequence`) of the copy that this thread polled last; 0 before. A
+        // copy polled for the first time is polled without sleeping, later with.
         std::uint64_t last_polled = 0;
         ++waiting_.idle;
         while (!ready()) {
@@ -157,15 +157,15 @@ private:
             return false;
         }
     }
-    /// Sleeps until `ready()` returns true, after the caller has polled for `spin`. On the
-    /// simulated device, where threads cannot poll, a wake-up within `spin` costs no time, as if
-    /// the thread had polled.
+    /// Sleeps until `ready()` returns true; the caller has polled for `spin` before. On the
+    /// simulated device, where threads cannot poll, waking within `spin` takes no simulated time
+    /// instead.
     template <class Ready>
     void sleep(guard& held, Ready const& ready) {
         wait_after_polls(gate_, held, ready, spin);
     }
-    /// Sleeps for an eighth of the time since the wait began (`since`), but 20 us to 1 ms. Returns
-    /// earlier if a notification finds `ready()` true.
+    /// Sleeps for an eighth of the time since the wait began (`since`), at least 20 us and at most
+    /// 1 ms. Returns earlier if a notification finds `ready()` true.
     template <class Ready>
     void nap(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000;
@@ -186,9 +186,9 @@ private:
             return false;
         }
     }
-    /// Polls the oldest copy's completion flag for a limited time or until `ready()`. If the flag
-    /// is written, records the copy's end; otherwise queries all copies' events, if `last_query`
-    /// was over a second ago.
+    /// Waits briefly for the completion flag of the oldest copy, and records that copy's end.
+    /// Otherwise queries the events of all copies, once per second (`last_query`). `last_polled`:
+    /// number of the copy polled last.
     template <class Copies, class Ready>
     void poll_flag(guard& held, Copies& copies, Ready const& ready, std::uint64_t& last_query,
                    std::uint64_t& last_polled) {
@@ -209,9 +209,8 @@ private:
         if (waiting_.idle > 1 && (over || ready())) { gate_.notify(); }
     }
 
-    /// Returns true if the completion flag of `p` is written. If `eager`, first polls the flag for
-    /// up to 30 us. If it is not written then, sleeps for up to 20 us or until `ready()`. The
-    /// simulated device instead waits up to one second for either.
+    /// Returns true if the completion flag of `p` is written. Waits for it up to 50 us (20 us
+    /// unless `eager`; 1 s on the simulated device); while asleep, `ready()` ends the wait.
     template <class Ready>
     [[nodiscard]] bool await_flag(guard& held, pinned const& p, bool eager, Ready const& ready) {
         constexpr std::uint64_t most  = 30'000; // nanoseconds of polling without sleep

@@ -46,8 +46,8 @@ public:
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
-    /// Returns a free device block for the next result, which the stream `s` may write. Waits for a
-    /// block; throws after a failure.
+    /// Waits for a free device block for the next result, and makes the stream `s` wait for the
+    /// block's last copy. Throws after a failure, or if the program holds all blocks.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
@@ -73,7 +73,7 @@ public:
     }
 
     /// Queues `bytes` bytes of the device block `from`, which the stream `on` writes, as the next
-    /// result. Sets `from` to null unless it throws.
+    /// result, and sets `from` to null. If it throws, `from` is unchanged.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -187,8 +187,8 @@ protected:
     copy_channel<Platform> channel_;
 
 private:
-    /// Throws `loader_error{forked}` in a child that `fork` made after the unloader, or if
-    /// simulated threads no longer run. Takes no lock: one held at the fork stays locked.
+    /// Throws `loader_error{forked}` in a forked child process, or if the process is ending and its
+    /// threads are simulated. Takes no lock, because one held at the fork stays locked.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }

@@ -86,8 +86,8 @@ private:
         }
     };
 
-    /// Advances `next_` past the event pairs of batches that are still in use, so that one
-    /// long-lived batch does not stop the timing of the others.
+    /// Skips the event pairs of batches that are still in use, so that one long-lived batch does
+    /// not stop the timing of the others.
     void pass_over_held() noexcept {
         for (std::size_t i = 0; i < pairs_.size(); ++i, ++next_) {
             pair const& p = *pairs_[next_ % pairs_.size()];

@@ -11,9 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// Counts of the threads that wait in `staged_wait` for a free block or a copy: a loader's
-/// producers, or an unloader's sink thread. Without producers, the loop's thread counts while it
-/// waits for an empty block; a loop that waits for a batch does not count.
+/// Numbers of threads that wait for a free block or for a copy: the producers of a loader (without
+/// them, the loop's thread while it waits for an empty block), or an unloader's sink thread.
 struct waiting_threads {
     std::size_t idle        = 0; ///< number of waiting threads, polling or asleep
     std::size_t awake       = 0; ///< number of waiting threads that poll, with or without pauses
@@ -41,35 +40,34 @@ public:
     /// fills, and with false afterwards. Meanwhile the thread need not be woken.
     void               consumer_works(bool works) noexcept { consumer_works_ = works; }
     [[nodiscard]] bool consumer_waits() const noexcept { return consumer_waits_; }
-    /// Returns true if the loop's thread, which waits for a batch, must enqueue a possible copy
-    /// (`pair`: a pinned block is filled and a device block free). Returns false if a batch is
-    /// `ready` and a producer polls, which can copy instead.
+    /// Returns true if the loop's thread, which waits for a batch, must enqueue the copy that is
+    /// possible (`pair`). Returns false if a batch is `ready` and a producer polls: the producer
+    /// then copies.
     [[nodiscard]] bool consumer_copies(bool pair, bool ready,
                                        waiting_threads const& others) const noexcept {
         return pair && !(ready && others.awake != 0);
     }
 
-    /// Returns true if a producer that waits for a block must enqueue the copy that is possible
-    /// (`pair`). Returns false while the loop waits for a batch, because the loop then copies.
+    /// Returns true if a waiting producer must enqueue the copy that is possible (`pair`); false
+    /// while the loop waits for a batch, because the loop then enqueues it.
     [[nodiscard]] bool producer_copies(bool pair) const noexcept {
         return pair && !consumer_waits_;
     }
 
-    /// Returns true if waiting threads must be notified after a copy was enqueued or `failed`, for
-    /// example because the loop waits or no thread watches for the copy's end. `flies`: the copy
-    /// has not ended; `flagged`: it has a completion flag; `copies`: number of copies in progress.
+    /// Returns true if waiting threads must be notified after a copy was enqueued (`flies`: it is
+    /// still in progress, one of `copies`) or `failed`: the loop waits, or no thread watches for
+    /// the copy's end. `flagged`: a completion flag reports the end.
     [[nodiscard]] bool wakes_after_copy(bool flies, bool flagged, std::size_t copies, bool failed,
                                         waiting_threads const& others) const noexcept {
         bool const alone = others.awake == 0 && copies == 1;
-        // True if a waiting thread must wake to watch for the end of this copy: none polls its flag
-        // or, without a flag, all sleep without a time limit, as no other copy is in progress.
+        // True if a thread must wake to watch for this copy's end. With a flag: no thread polls
+        // flags. Without: all sleep without a time limit, because no other copy is in progress.
         bool const unseen = flies && others.idle != 0 && (flagged ? !others.polling : alone);
         bool const wanted = consumer_waits_ && !consumer_works_;
         return wanted || unseen || stopping_ || failed;
     }
-    /// Returns true if, after a batch is released, a copy is possible (`pair`) and a producer
-    /// polls, which then enqueues it. If false, the thread that released the batch enqueues the
-    /// copy, if possible.
+    /// Called after a batch is released. Returns true if a copy is possible (`pair`) and a producer
+    /// that polls will enqueue it. If false, the releasing thread enqueues a possible copy.
     [[nodiscard]] static bool left_to_producer(bool pair, waiting_threads const& others) noexcept {
         return pair && others.awake != 0;
     }
