@@ -268,8 +268,8 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Records the ends of copies that only their completion flags show, because no thread has
-        // polled them yet, so that their blocks count as empty.
+        // Records the end of each copy with a written completion flag that no thread has polled
+        // yet, so that its block counts as empty.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -359,8 +359,8 @@ private:
     /// events are read without the lock. The caller must return each by `put_back`.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records the ends of copies that only their completion flags show, because no thread has
-        // polled them yet, so that their blocks are among the empty ones.
+        // Records the end of each copy with a written completion flag that no thread has polled
+        // yet, so that its block is among the empty ones.
         channel_.complete_flagged();
         return table_.take_empties();
     }
