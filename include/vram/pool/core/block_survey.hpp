@@ -45,8 +45,8 @@ public:
             now.pending += pending < there ? pending : there;
         });
     }
-    /// Returns the sizes of the free blocks. `behind(block)` returns a free block's physical bytes;
-    /// only these count.
+    /// Returns the sizes of the free blocks, of which only bytes with physical memory count:
+    /// `behind(block)` returns these.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
         free_pieces now;

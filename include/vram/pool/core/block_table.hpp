@@ -77,8 +77,8 @@ private:
     /// Returns how many blocks a table with `heads` chains (hash buckets) may hold before `reserve`
     /// must enlarge the table.
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
-        // Small tables have four chains for each block, large ones one: there, cache misses on the
-        // heads of more chains would cost more than longer chains.
+        // Small tables have at least four chains for each block, large ones one: there, cache
+        // misses on the heads of more chains would cost more than longer chains.
         return heads <= 65'536 ? heads / 4 : heads;
     }
     void put(block* b) noexcept {

@@ -27,8 +27,8 @@ public:
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Replaces the pending uses of a free block by `held`. Requires `reserve` if these are
-    /// several, or one use of a part of the block.
+    /// Replaces the pending uses of a block by `held`. Requires `reserve`, unless `held` is empty
+    /// or one use of the whole block.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }
@@ -43,8 +43,8 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores, for a newly allocated block, the parts `kept` that captured graphs may still use, so
-    /// that the block's free does not lose them. Requires `reserve`.
+    /// Stores in a newly allocated block which parts (`kept`) captured graphs may still use, so
+    /// that they stay kept after its free. Requires `reserve`.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
@@ -73,8 +73,8 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Drops pending uses of memory before `rest->address`, and cuts those that reach beyond it.
-    /// Called after the front of `rest` became a separate block.
+    /// Called after the front of `rest` became a separate block: removes the pending uses of that
+    /// front. Of a use of both, the part in `rest` stays.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
@@ -92,12 +92,13 @@ public:
     }
 
 private:
-    /// Slow path of `merge_uses`, for blocks with different or several uses.
+    /// Slow path of `merge_uses`, for blocks with different or several uses. Returns false if one
+    /// descriptor cannot store the uses of both.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        // A block of 0 bytes ends a chunk that can grow. It has no uses, so `b` takes over those of
-        // `gone`.
+        // The last block of a chunk that can grow may have 0 bytes, and then no use: `b` gets the
+        // uses of `gone`.
         if (b->bytes == 0) {
             if (gone->slot == block::several) {
                 b->note = gone->note;
@@ -138,7 +139,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // Cannot fail: the new list is empty and has room for one use of each block.
+            // `add` cannot fail: the new list is empty and has room for one use of each block.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
@@ -149,8 +150,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Frees the `use_node` (list of pending uses) of `b` if no use is left, or only one of all of
-    /// [from, to), which `b` then stores.
+    /// Frees the `use_node` (list of pending uses) of `b` if the list is empty, or has only one
+    /// use, which covers all of [from, to): then `b` itself stores this use.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }
@@ -159,8 +160,8 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses of `b` to the list `to`, perhaps without ended ones
-    /// (`is_complete(use)`). Returns false if the list has no room.
+    /// Adds the pending uses of `b` to the list `to`; may omit uses for which `is_complete(use)` is
+    /// true. Returns false if the list has no room.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

@@ -34,8 +34,9 @@ public:
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// The range that the stream `by` uses, and the epoch (part of its work) that ends the use:
-    /// `running` if not known yet, `tag::captured` for a graph.
+    /// Records that the stream `by` uses allocated blocks: `part` has their addresses and the epoch
+    /// (part of the stream's work) that ends the use; `running`: not known yet, `tag::captured`: a
+    /// graph's use.
     struct use {
         tag  part;
         user by;
@@ -62,20 +63,19 @@ public:
     /// Reserves host memory for one more `wait_for` and all later calls of `unwind`, so that these
     /// cannot fail. `reserve` includes this.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
-    /// Allocates the block at `start` for the stream `by` (null: any; nothing is recorded), or its
-    /// graph if `captured`. The caller has made the stream wait for earlier uses.
+    /// Allocates the block at `start`. Records the stream `by`, or its graph if `captured`, as
+    /// user; null records none. The stream must already wait for earlier users of the memory.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // Moved to the end of the array: `try_take` looks there for the stream that allocated
-            // last.
+            // Puts the use at the end of the array, the only place where `try_take` looks.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
     }
-    /// Allocates the block at `start` and returns true if the last recorded use is a `running` one
-    /// by the stream `id`, and no other stream or graph may use the memory.
+    /// Fast path of `take`, for the stream that also allocated last and needs no wait for the
+    /// memory. Returns false, and changes nothing, if the caller must take the slow path.
     bool try_take(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                   std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -96,8 +96,8 @@ public:
         }
         return nullptr;
     }
-    /// Records that the stream `by` may access [begin, end) until its work `epoch` is complete
-    /// (`running`: end unknown). Extends the use by this stream with the same epoch, if any.
+    /// Records that the stream `by` may access [begin, end) until the end of its `epoch`
+    /// (`running`: not known yet). Returns the record, one for all its uses with this epoch.
     /// Requires `reserve`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
@@ -108,8 +108,8 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Sets the end of the open use (`running`) by the stream `id`, if any, to the epoch
-    /// `last.epoch`, because the stream is destroyed.
+    /// Called when the stream `id` is destroyed: if it has a use without a known end (`running`),
+    /// that now ends with the epoch of `last`.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -117,8 +117,8 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Frees the memory above `to`. Calls `pending(use)` for each use of memory above `to`: it
-    /// returns the stream and epoch until which that memory must not be reused. Epoch 0: none.
+    /// Lowers the top to `to`, which frees the memory above. `pending(use)` returns, for each use
+    /// of that memory, the stream and epoch that must end before reuse; epoch 0: none.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -163,8 +163,8 @@ public:
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Called when captured graphs no longer run: ends their uses of memory. Blocks below the top
-    /// then count as used by the captured stream itself, if `lives(id)` is true.
+    /// Called when no captured graph runs any more. Ends pending uses by graphs; uses of allocated
+    /// blocks pass to the captured stream if `lives(id)` is true, else end.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });
@@ -197,8 +197,8 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top (bump pointer) to `to`. Removes pending uses of memory below, and cuts those
-    /// that reach above.
+    /// Raises the top (bump pointer) to `to`. Pending uses of memory below are removed; of a use on
+    /// both sides, the part above stays.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }
@@ -207,8 +207,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch of the pending use at `index`, and merges it with a use of the same kind,
-    /// if any. Uses with a lower index keep their places.
+    /// Changes the epoch of the pending use at `index`; may merge it with another use by this
+    /// stream. Pending uses with a lower index keep their index.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

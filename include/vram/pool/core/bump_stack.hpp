@@ -100,8 +100,8 @@ public:
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Calls `visit(chunk, to)` for each chunk from that of the mark `serial` (0: the first) to the
-    /// current one, newest first. An unwind to the mark lowers the bump pointer to `to`.
+    /// Calls `visit(chunk, to)` for each chunk from the current one back to that of the mark
+    /// `serial` (0: the first). `to` is the bump pointer that an unwind to this mark sets.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);

@@ -40,8 +40,8 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true if an event is recorded behind each pending use of freed memory already when
-    /// the memory is unwound (`event_policy::eager`).
+    /// Returns true with `event_policy::eager`: when memory is unwound, events are recorded for its
+    /// pending uses at once, not when another stream needs the memory.
     [[nodiscard]] bool eager() const noexcept { return eager_; }
     /// Returns true if captures are tracked and the stream `s` is being captured.
     [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
@@ -51,8 +51,9 @@ public:
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
-    /// Tells if the stream of `mine` (null: the host) may use free memory below `until` now, after
-    /// a wait, or not at all. Unless now, `costly` gets the pending use that prevents it.
+    /// Returns when the stream of `mine` (null: the host) may use the free memory of `c` below the
+    /// address `until`: now, after a wait, or never. Unless now, `costly` gets the use that
+    /// prevents it.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -64,8 +65,9 @@ public:
         }
         return worst;
     }
-    /// Withholds from other streams what the captured stream freed since its last event: until the
-    /// next request or, if `eager_` and `graphs_` are false, until `forget_captures`.
+    /// Makes memory that the captured stream freed since its last event unavailable to other
+    /// streams: with `eager_` or `graphs_` until the next request, otherwise until
+    /// `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -104,27 +106,27 @@ public:
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
     }
-    /// Called before the blocks with the use `u` are freed: returns the stream (slot) and the epoch
-    /// of the pending use that then remains. Epoch 0: none.
+    /// Called when the blocks of the use `u` are freed. Returns the stream (slot) and epoch that
+    /// must end before their memory is used again; epoch 0: none.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // The stream no longer has a timeline, so no event can show when its work ends. The
-            // host waits for the devices, unless the stream is being captured.
+            // No timeline (record of progress) of this stream is left. So the host waits for the
+            // devices, unless the stream still exists and is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // It is unknown when the use ends. A use by a graph is returned in its place, so that the
-        // memory is kept until `forget_captures`.
+        // The end of the use is unknown: keeps the memory until `forget_captures`, as if a graph
+        // used it.
         return {0, 0, its.epoch_of_captured_free(), its.slot()};
     }
 
-    /// Called before the stream `s` is destroyed: sets an end for its uses of blocks, which had
-    /// none until now (see `used_by`).
+    /// Called before the stream `s` is destroyed: its uses of memory now end with its present work,
+    /// because no later work can follow.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -145,8 +147,8 @@ public:
             });
         }
     }
-    /// For streams that the platform has announced as destroyed: their uses of memory now end with
-    /// the work that they had. No later work can follow.
+    /// Ends the uses by streams that the platform has announced as destroyed: each ends with the
+    /// last work of its stream, because no later work can follow.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
@@ -188,8 +190,8 @@ private:
         return false;
     }
 
-    /// Returns the pending use of memory that is freed now: it ends with the stream's present work.
-    /// If that is captured in a graph, it ends with `forget_captures`.
+    /// Returns the pending use of memory that the stream of `its` frees now, without addresses. It
+    /// ends with the stream's present work, or during a tracked capture with `forget_captures`.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

@@ -39,8 +39,8 @@ public:
     }
     ~chunk_budget() = default;
 
-    /// The usage of the pool. The budget updates `reserved`, `peak_reserved` and `upstream` (the
-    /// number of upstream calls).
+    /// The usage of the pool. This class updates `reserved`, `peak_reserved` and `upstream` (the
+    /// number of upstream calls), its owner the other counters.
     memory_usage usage;
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
@@ -93,9 +93,9 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk, in the order of the stream `order` if not null, and returns
-    /// `adopt(memory)`. Returns null at the limit. If the upstream refuses, throws (`Throwing`) or
-    /// returns null.
+    /// Allocates a chunk, in the order of the stream `order` if not null. Returns the result of
+    /// `adopt(address)`, which records the chunk. Returns null at the limit. If the upstream
+    /// refuses, throws (`Throwing`) or returns null.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -105,9 +105,9 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
-    /// wait. Returns `adopt(memory)`. Returns null at the limit, on `std::bad_alloc`, or if the
-    /// upstream has no such memory.
+    /// Allocates a chunk that the stream `s` can use without a wait, from memory that the upstream
+    /// holds. Returns the result of `adopt(address)`, which records the chunk; null if there is no
+    /// such memory, at the limit or on `std::bad_alloc`.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,
@@ -132,7 +132,7 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // Failing for lack of host memory is no error: the caller can wait for other memory.
+            // Lack of memory for this chunk is no error: the caller can wait for other memory.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }
@@ -150,8 +150,8 @@ public:
     }
 
 private:
-    /// Records the new chunk at `at` and returns the result of `adopt(at)`. Returns the chunk to
-    /// the upstream if `adopt` throws.
+    /// Passes the new chunk at `at` to `adopt(at)`, which records it, counts it as reserved and
+    /// returns the result. If `adopt` throws, returns the chunk to the upstream and rethrows.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* take_over(Seen const& seen, claim<Lock>& mine, Lock& lock, Upstream& up, void* at,
                     std::size_t size, std::size_t alignment,

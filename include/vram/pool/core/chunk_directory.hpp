@@ -33,8 +33,8 @@ public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// Once more than `trim_above` bytes are reserved, chunks without a live block should be
-    /// returned (`above_watermark`).
+    /// `max_size`: limit on the reserved bytes of all shards. Above `trim_above` reserved bytes,
+    /// `above_watermark` becomes true: chunks without a live block should be returned.
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept
@@ -113,8 +113,8 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Completes `figures`, the sum of the shards' usage, with what only this object knows, such as
-    /// the reserved bytes and their peak. Limits `past_peak` to the most bytes ever reserved.
+    /// Completes `figures`, the sum of the shards' usage: sets the reserved bytes and their peak,
+    /// applies `raise_peaks`, and limits `past_peak` to the most bytes ever reserved.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -134,7 +134,7 @@ public:
                 .peak_reserved = before.peak_reserved};
     }
     /// Raises the peaks of the reserved and live bytes to at least those in `before`, a result of
-    /// `reset_peaks`. The shards count live bytes; `report_to` adds this peak.
+    /// `reset_peaks`. `report_to` then reports at least these.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
@@ -171,7 +171,7 @@ private:
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
         auto held = lock_.hold();
-        chunks_.erase(at); // first: after the call, another owner may get the address
+        chunks_.erase(at); // before `call()`: after it, another owner may get the address
         budget_.give_back(bytes, held, call);
     }
 
@@ -181,8 +181,8 @@ private:
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit and the number of reserved bytes of all shards. The shards count the live bytes,
-    /// so `usage.peak_live` is 0 or a value from `raise_peaks`.
+    /// The limit and the reserved bytes of all shards together. Live bytes are counted by the
+    /// shards: here, `peak_live` is 0 or set by `raise_peaks`.
     chunk_budget budget_;
     std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };

@@ -15,8 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Default of the parameter `from` of `begin_growth`, a function of a chunk's last block: the
-/// request may begin at the first byte of that block.
+/// Default for `from` of `begin_growth`, which returns the lowest address that a request may use in
+/// a chunk's last block: here, the address of that block.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
@@ -29,9 +29,9 @@ struct chunk_extension {
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Plans to grow the chunk that needs the fewest bytes so that the request fits at its end, and
-    /// marks this chunk busy until `end_growth`. The request begins at `from(last block)` or later,
-    /// behind memory that `price` calls unavailable.
+    /// Selects the chunk that must grow least for a request, and marks it busy until `end_growth`.
+    /// The request begins at `from(last block)` or above, behind memory that `price` calls
+    /// unavailable to its stream.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

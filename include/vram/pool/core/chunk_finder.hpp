@@ -84,9 +84,9 @@ private:
         return reinterpret_cast<std::uintptr_t>(c.base) >> shift_;
     }
 
-    /// Addresses that are equal after a right shift by `shift_` bits have the same key.
     int shift_;
-    /// for each key: the first of its chunks, which are linked by `beside`
+    /// Maps each hash key (an address shifted right by `shift_` bits) to a chunk, which links to
+    /// further ones by `beside`.
     address_map<Chunk> first_;
     Chunk*             recent_ = nullptr;
 };

@@ -107,8 +107,8 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// Stores with release order: a reader that sees a new value also sees that the version has
-        /// changed, and tries again.
+        /// Uses release order, so that a `try_find` that reads a new value also sees a changed
+        /// `version_`, and tries again.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -148,8 +148,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // Another thread may have replaced the table `all` by a larger one since: then `size()` can
-        // exceed the number of cells in `all`.
+        // Since `all` was read, another thread may have replaced this table by a larger one: then
+        // `size()` can exceed the number of cells in `all`.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

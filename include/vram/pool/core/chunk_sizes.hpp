@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Calls `attempt` with `size`, half of it, and so on down to `least`, until an attempt succeeds.
-/// Returns the last result.
+/// Calls `attempt(bytes)` with `size`, half of it, and so on down to `least`, until the result
+/// converts to true (success). Returns the last result.
 template <class Attempt>
 auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
     for (;; size = size / 2 > least ? size / 2 : least) {
@@ -35,9 +35,8 @@ class chunk_sizes {
 public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
-    /// Returns the policy's size for a new chunk, or the limit's room in multiples of `unit` if
-    /// that is less. Returns the needed size, `wish.needed`, if that is more, or if the size
-    /// exceeds `largest`.
+    /// Returns the policy's size for a new chunk, at most the room below the limit (rounded down to
+    /// `unit`). If that is less than `wish.needed` or more than `largest`, returns `wish.needed`.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

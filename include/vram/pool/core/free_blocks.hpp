@@ -19,8 +19,8 @@ namespace vram {
 namespace detail {
 
 /// The free blocks of a heap, in bins (free lists) by size. The last block of a chunk that can grow
-/// is used only if no other fits without a wait, so that chunks stay short (the "wilderness" of
-/// Korn and Vo, 1985).
+/// is used only if the search finds no other without a wait, so that chunks stay short (the
+/// "wilderness" of Korn and Vo, 1985).
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for `insert` and `remove`, bounded for `quick`.
@@ -43,16 +43,16 @@ public:
         return *this;
     }
 
-    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
-    /// physical memory are not used.
+    /// Sets the pool's table that records which pages have physical memory. Without a table (null),
+    /// `find` and `quick` skip blocks that may lack some (`unbacked`).
     void know_memory(page_book const* pages) noexcept { places_.know_memory(pages); }
 
     /// Returns true if the free block `b` is the last one of a chunk that can grow.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block. Until `remove`, the caller must not change whether it is the last block
-    /// of its chunk: last blocks of chunks that can grow have their own list.
+    /// Adds a free block. The last block of a chunk that can grow gets into a separate list: remove
+    /// a block before it becomes the last one, or is no longer the last.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -93,8 +93,8 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment: returns a block of which the stream with the
-    /// index `slot` may use the first `bytes` without a wait. Null if `find` must search.
+    /// Fast path of `find` at the default alignment: examines few blocks. The stream with the index
+    /// `slot` may use the first `bytes` of the returned block without a wait. Null: call `find`.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -120,8 +120,8 @@ public:
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Calls `judge(block)` for at most 65 blocks of at least `bytes`, and returns the place with
-    /// the lowest cost; its `where` is null if none is suitable.
+    /// Calls `judge(block)`, which returns a `judged`, for at most 65 blocks of at least `bytes`.
+    /// Returns the place with the lowest cost; `where` is null if none is suitable.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -186,15 +186,14 @@ private:
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->unbacked) {
-            // Inserted last, so that blocks with all their physical memory are found first.
             bins_.insert_last(b);
         } else {
             bins_.insert(b);
         }
     }
 
-    /// Slow path of `quick`, if the first block lacks memory: tries the first blocks of at most
-    /// eight bins, from `i` on. Returns null if no tried block is usable without a wait.
+    /// Slow path of `quick`, if the first block of the bin `i` may lack physical memory: tries the
+    /// first blocks of up to eight bins. Returns null if none is usable without a wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -211,8 +210,8 @@ private:
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Quick test: returns true if the stream with the index `slot` may use all of the block at
-    /// once. On false, that may still be so: the caller makes the slower test.
+    /// Returns true if the stream with the index `slot` may use all of the block without a wait.
+    /// May return false although it may: the caller then tests with `costs_nothing`.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -237,8 +236,6 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = places_.placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    // All blocks of later bins are large enough, so the first place without a wait
-                    // is taken.
                     if (i != own) { return beside(place, dear); }
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -257,8 +254,8 @@ private:
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`, a place without a wait. If the block of `dear`, a place with a wait, is
-    /// smaller, stores it in `tighter`: the caller may query whether it is ready by now.
+    /// Returns `found`, a place without a wait. Its `tighter` is the block of `dear`, a place with
+    /// a wait, if that is smaller, so that the caller can query if the wait is over.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -266,8 +263,8 @@ private:
     }
     bins       bins_;
     block_list tails_;
-    /// Finds the place for a request within one block. Its page table is not moved with this
-    /// object: call `know_memory` after a move.
+    /// Finds the place for a request within one block. A move of `free_blocks` does not move the
+    /// page table in it: call `know_memory` afterwards.
     block_places places_;
     bool         in_place_ = false;
 };

@@ -26,8 +26,8 @@
 namespace vram {
 namespace detail {
 
-/// True for an upstream with `seen()`: it returns the object that reports events in the name of an
-/// owner, such as an `arena`. The pool then reports its events by this object, too.
+/// True for the upstream of a shard (pool of an `arena`): `seen()` returns the object that reports
+/// events as those of the arena. The pool reports its events by that object, too.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
@@ -91,7 +91,7 @@ protected:
     /// Returns the object that reports this pool's events to the observers (`notify`).
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // In an arena, the upstream is a `shard_source`: the observers see the arena as the
+            // The upstream is the `shard_source` of an arena: events are reported with the arena as
             // resource.
             return this->upstream_.seen();
         } else {
@@ -107,17 +107,17 @@ protected:
         }
         return nullptr;
     }
-    /// Allocates a chunk, in the order of the stream `order` if not null, and returns
-    /// `adopt(memory)`. Returns null at the limit. If the upstream refuses, throws (`Throwing`) or
-    /// returns null.
+    /// Allocates a chunk, in the order of the stream `order` if not null. Returns the result of
+    /// `adopt(address)`, which records the chunk. Returns null at the limit. If the upstream
+    /// refuses, throws (`Throwing`) or returns null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
-    /// Allocates a chunk from memory that the upstream holds and the stream `s` can use without a
-    /// wait. Returns `adopt(memory)`. Returns null at the limit, on `std::bad_alloc`, or if the
-    /// upstream has no such memory.
+    /// Allocates a chunk that the stream `s` can use without a wait, from memory that the upstream
+    /// holds. Returns the result of `adopt(address)`, which records the chunk; null if there is no
+    /// such memory, at the limit or on `std::bad_alloc`.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -138,8 +138,8 @@ protected:
         });
     }
     /// Returns the result of `attempt()`, the last attempt of a request. If that is null or
-    /// `out_of_memory`, throws `out_of_memory` with all numbers; `largest()` returns the largest
-    /// free block.
+    /// `out_of_memory`, throws `out_of_memory` with figures of the pool and the device; `largest()`
+    /// returns the largest free block.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -220,7 +220,7 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            // The next three numbers belong together, so they are read with the lock held.
+            // The lock is held so that these three numbers describe the same moment.
             n.largest_free = largest();
             n.live         = budget_.usage.live;
             n.reserved     = budget_.usage.reserved;

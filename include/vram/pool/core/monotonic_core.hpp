@@ -128,8 +128,8 @@ public:
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // For `freed::lost`, the block stays counted as live: the use by `on` could be neither
-        // recorded nor awaited.
+        // `freed::lost`: the use by `on` could be neither recorded nor awaited. The block stays
+        // counted as live, but the free is valid, so the result is true.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }

@@ -64,8 +64,8 @@ public:
         }
     }
 
-    /// Puts `page` into the ring (list of aliases) of `other`, made if missing, and first removes
-    /// it from another ring, if any.
+    /// Moves `page` into the ring (list of pages that have shared memory) of `other`, made if
+    /// missing. Does nothing if both already are in the same ring.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -112,7 +112,8 @@ public:
     }
 
 private:
-    /// The next page in a ring (circular list of aliases), packed into 8 bytes, or nothing.
+    /// Link to the next page in a ring (circular list of pages that have shared memory), packed
+    /// into 8 bytes. Empty for a page in no ring.
     class link {
     public:
         link() = default;
@@ -131,7 +132,6 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    /// For each page of each chunk: the next page of its ring (list of aliases), or an empty link.
     heap_array<heap_array<link>> chunks_;
     std::size_t                  size_ = 0;
 };

@@ -120,18 +120,18 @@ public:
     }
     /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-    /// Returns the size in bytes of the pages in `r` that have no physical memory and from which no
-    /// memory was moved to another page.
+    /// Returns the total size in bytes of the pages in `r` without physical memory, not counting
+    /// pages that lost it by a move to another page.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
-    /// Returns true if memory of some page in the run was moved to another page. Streams may still
-    /// use the old address.
+    /// Returns true if the memory of some page in the run was moved to another page. Streams may
+    /// still use its old address, so other memory must not be mapped there without a wait.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page without physical memory, the last first, until
-    /// `visit` returns false. `left` is true if the memory was moved to another page.
+    /// Calls `visit(page, left)` for each page of the run without physical memory, from last to
+    /// first, until `visit` returns false. `left`: the page's memory was moved to another page.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -195,15 +195,15 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Corrects the table after a query of the upstream: `there` is true if `page` has physical
-    /// memory. Otherwise its memory counts as moved to another page.
+    /// Corrects the table after a query of the upstream: records that `page` has physical memory
+    /// (`there`) or that its memory was moved to another page, which `find` can then record.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the memory of `page` is now at the address `q`. Does nothing if `q` lies in no
-    /// chunk.
+    /// Records that the page at the address `q` now has the physical memory that `page` had. Does
+    /// nothing if `q` lies in no chunk.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
@@ -213,8 +213,9 @@ public:
     /// another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// Result of `source_of(page, all)`: the page that now has the memory once moved away from
-    /// `page`. `known` is false if none has, or if another page in `all` has or had it, too.
+    /// Result of `source_of(page, all)`: `where` now has the memory that was moved away from
+    /// `page`. `known` is false if no page has it, or if it is or was also on another page of
+    /// `all`.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -228,8 +229,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Marks the pages in the run that have memory as possible sources: a search for a block may
-    /// plan to move this memory. `withdraw` clears all marks.
+    /// Permits a search for a block to plan moves of memory from the pages in the run: `offered` is
+    /// then true for those with memory. `withdraw` clears all these marks.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -242,20 +243,21 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Sets (`wanted`) or clears the mark that a planned move takes the memory of these pages. Also
-    /// clears the permission by `give`.
+    /// Marks these pages as sources of a planned move of their memory (`wanted`), or clears that
+    /// mark. In both cases clears the mark of `give`.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Returns true if a planned move (`want`) takes the physical memory of some page in the run.
+    /// Returns true if some page in the run has memory and is marked by `want`: a planned move maps
+    /// its memory to another page.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Permits the planned moves (marks of `want`) to take the memory of the pages in the run.
-    /// Pages without memory or mark are skipped.
+    /// Permits planned moves to take memory from the pages in the run: marks those that have memory
+    /// and are marked by `want` (see `given`).
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -263,8 +265,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the size in bytes of the pages at the beginning of the run that `give` permits to be
-    /// moved, up to the first other page.
+    /// Returns the total size in bytes of the pages at the start of the run that are marked by
+    /// `give`, up to the first page that is not.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -273,8 +275,8 @@ public:
     }
 
 private:
-    /// Flags of 64 pages. `mapped`: has memory; `left`: memory was moved away; `wanted`: a planned
-    /// move takes it; `given`: that is permitted; `offered`: a search may count on a move.
+    /// Flags of 64 pages, one bit for each page. `mapped`: has physical memory; `left`: its memory
+    /// was moved to another page; the others are set by `want`, `give` and `offer`.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -284,8 +286,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns the bits of those pages of the run that have their flags in the same `word` (flags
-    /// of 64 pages) as its first page.
+    /// Returns a mask with a bit for each page of the run that has its flags in the same `word`
+    /// (flags of 64 pages) as the first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -297,7 +299,8 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns how many pages at the beginning of the run have their bit set in `bits(word)`.
+    /// Returns the number of pages at the start of the run, up to the first one with a 0 bit in
+    /// `bits(word)`, which returns a bit for each of 64 pages.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -313,7 +316,8 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the size in bytes of the pages in the run with a bit set in `bits(word)`.
+    /// Returns the total size in bytes of the pages in the run with a 1 bit in `bits(word)`, which
+    /// returns a bit for each of 64 pages.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;
