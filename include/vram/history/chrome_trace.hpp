@@ -18,7 +18,7 @@ namespace vram {
 namespace detail {
 
 /// Writes a `history_record` as JSON in Chrome's trace format: counters of live and reserved bytes,
-/// and an instant event for each step.
+/// and instant events for allocations, frees, refusals, retries, waits and marks.
 class chrome_events {
 public:
     chrome_events(history_record const& from, byte_file& to) : from_{from}, to_{to}, json_{to} {}

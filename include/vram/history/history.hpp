@@ -80,7 +80,7 @@ public:
     history& operator=(history const&) noexcept = default; ///< shares the events
 
     /// Returns true if `other` is a copy of this history, with the same events. A resource over two
-    /// upstreams with such copies passes each of its events to one of them only.
+    /// upstreams with such copies then notifies only one of them.
     [[nodiscard]] bool shares_with(history const& other) const noexcept {
         return state_ == other.state_;
     }
@@ -93,8 +93,8 @@ public:
             [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            // Passes a copy of `e`: if `e` itself were passed by reference, the compiler would keep
-            // its members in memory, also on the frequent path above (`append`).
+            // Passes a copy: with a reference to `e`, the compiler would keep the members of `e` in
+            // memory on the frequent path above too.
             memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
                                       {},     e.at,   e.any_stream, e.until_reset};
             if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }
@@ -102,7 +102,8 @@ public:
         }
     }
 
-    /// Returns a copy of the kept events, in order of time, and of the list of present chunks.
+    /// Returns a copy of the kept events in order of time, without those older than an overwritten
+    /// one, and of the list of present chunks.
     [[nodiscard]] history_record record() const { return state_->record(); }
 
     /// Returns the number of events since the construction, including the lost ones.

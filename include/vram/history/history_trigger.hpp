@@ -39,16 +39,15 @@ public:
         at_end::add(state_, file_);
         return *this;
     }
-    /// Writes the file after each refusal of a resource, but at most once a second, also if another
-    /// resource then grants the request.
+    /// Writes the file after each refusal of a resource, but at most once in each second of the
+    /// clock, also if another resource then grants the request.
     history_trigger& on_refusal() {
         state_->write_on_refusal(file_);
         return *this;
     }
 #if __has_include(<semaphore.h>)
-    /// Writes the file when the signal arrives, then calls the handler that was set before. Without
-    /// a handler, the process ends or stops if it would without this call, but does not end by
-    /// SIGUSR1, SIGUSR2 and real-time signals.
+    /// Writes the file when the signal arrives, then does what the signal did before. But without a
+    /// handler, SIGUSR1, SIGUSR2 and real-time signals do not end the process.
     history_trigger& on_signal(int signal) {
         detail::signal_writer::add(signal, [state = state_, file = file_] { file.write(*state); });
         return *this;

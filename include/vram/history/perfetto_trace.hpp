@@ -24,8 +24,8 @@ class perfetto_packets {
 public:
     explicit perfetto_packets(byte_file& to) : to_{to} {}
 
-    /// Writes a Perfetto packet for the track `uuid` (a row of the trace): bytes if `unit` is 3
-    /// (UNIT_SIZE_BYTES), events if 0.
+    /// Writes a packet that describes the track `uuid` (a row of the trace) below `parent` (0 means
+    /// none). `unit` is 3 for bytes, 0 for events.
     void track(std::uint64_t uuid, std::uint64_t parent, std::string const& name, unsigned unit) {
         protobuf_message descriptor;
         descriptor.number(1, uuid).text(2, utf8_text(name));
@@ -89,7 +89,8 @@ private:
 ///
 ///     memory.observer().write("run.perfetto-trace", perfetto_trace);
 ///
-/// Times are nanoseconds since 1970. Live blocks that are older than the record are not counted.
+/// Times are nanoseconds since 1970. A block older than the record is counted only if the record
+/// contains its free.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Cost      About 1 us, and 25 to 50 bytes in the file, for each event.

@@ -137,7 +137,8 @@ private:
     column_reader                      from_;
     history_record                     made_;
     std::vector<history_record::event> contexts_;
-    /// True if the file begins with `magic_with_escape`.
+    /// True if the file begins with `magic_with_escape`: `escape` in the column of sizes then means
+    /// that the size follows.
     bool escaped_ = false;
 };
 

@@ -24,8 +24,8 @@ namespace vram {
 namespace detail {
 
 /// Turns the events of a record into steps for profilers: allocations and frees of blocks, and
-/// changes of segments. If one observed resource allocates its chunks from another, only the blocks
-/// of the upper one and the chunks of the lower one are listed. Accepts any record, also one with
+/// changes of segments. If an observed resource allocates its chunks from another observed one,
+/// lists the blocks of the former and the chunks of the latter. Accepts any record, also one with
 /// contradictions.
 class block_story {
     using kind   = memory_event_kind;
@@ -72,11 +72,12 @@ public:
     [[nodiscard]] std::vector<segment> const& segments() const noexcept { return segments_; }
     /// Returns the bytes of the segments at the start of the record.
     [[nodiscard]] std::uint64_t first_reserved() const noexcept { return first_reserved_; }
-    /// Returns the bytes of the blocks that are older than the record and are freed in it.
+    /// Returns the live bytes at the start of the record, counting only blocks that are freed in
+    /// it.
     [[nodiscard]] std::uint64_t first_live() const noexcept { return first_live_; }
 
 private:
-    using key = std::pair<std::uint32_t, std::uint64_t>; ///< of a chunk: resource index, address
+    using key = std::pair<std::uint32_t, std::uint64_t>; ///< resource index and address of a chunk
 
     struct live_block {
         std::size_t   step;
@@ -86,8 +87,8 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block of one resource that another resource used as a chunk. `resource` is the one that
-    /// allocated the block if `lender`, otherwise the one that used the chunk.
+    /// A block of one resource that is a chunk of another. `resource` is the resource of the block
+    /// if `lender` is true, otherwise that of the chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -95,13 +96,14 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        /// Bytes of the segment that events `chunk_removed` removed and no event `chunk_added` has
-        /// added again.
+        /// Number of bytes of the segment that are removed at present; the segment ends once all
+        /// are.
         std::uint64_t removed = 0;
         /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
         /// older than the record.
         std::size_t step = first_step;
-        /// Number of steps up to the latest one that added or extended the segment; 0 if none.
+        /// `steps_.size()` after the latest step that added or extended the segment; 0 if there is
+        /// none.
         std::size_t last = 0;
     };
 
@@ -134,7 +136,7 @@ private:
             std::rotate(at(i), at(j), at(j + 1));
             return;
         }
-        // The free of the live block is missing in the record: adds a step for it.
+        // No such event: adds a step that frees the block.
         free_block(order[i], e.memory, found->second.bytes);
     }
 
@@ -158,7 +160,7 @@ private:
         }
     }
 
-    /// If the block of `e` lies in several adjacent segments of its resource, joins the segments.
+    /// If the block of `e` lies in several adjacent segments of one resource, joins the segments.
     void join_ranges(history_record::event const& e) {
         auto next = ranges_.upper_bound(e.memory);
         if (next == ranges_.begin()) { return; }
@@ -187,10 +189,10 @@ private:
         auto const chunk = lent_.find(e.memory);
         if (chunk != lent_.end() &&
             (chunk->second.resource == e.resource) == chunk->second.lender) {
-            lent_.erase(chunk); // no step: the block was a chunk of another resource
+            lent_.erase(chunk); // the block was a chunk of another resource: no step
             return;
         }
-        // An invalid free: of a live block of another resource, or of a block that is free already.
+        // An invalid free (of a live block of another resource, or a second free) makes no step.
         // The event `free_refused` follows.
         if (found != live_.end() || freed_.contains(e.memory)) {
             ++invalid_[e.memory];
@@ -259,8 +261,8 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        // If the chunk begins in a live block of another resource, cancels the step that allocated
-        // the block, so that the memory is not listed twice.
+        // If the chunk begins in a live block of another resource, removes the step of this block,
+        // so that its memory is not listed twice.
         if (above != live_.begin()) {
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
@@ -288,10 +290,10 @@ private:
                 }
                 return;
             }
-            // Makes no segment of a chunk that begins in one: segments must not overlap.
+            // A chunk that begins in another segment makes none: segments must not overlap.
             if (distance < r.bytes) { return; }
         }
-        // Makes no segment of a chunk that reaches into the next one: segments must not overlap.
+        // A chunk that reaches into the next segment makes none: segments must not overlap.
         if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
@@ -332,12 +334,12 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // The resource has no segment here: the chunk is probably a block of another observed
-        // resource. The event `freed` of that resource for the block makes no step.
+        // If no segment of this resource is in the range, the chunk is probably a block of another
+        // observed resource, whose event `freed` must make no step.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments at the end of the record with their live blocks, and with freed blocks
-    /// that fill a whole chunk and have no event `free_completed` yet.
+    /// Lists the segments at the end of the record with their blocks: the live ones, and freed ones
+    /// that fill a chunk and await the event `free_completed`.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -379,13 +381,13 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>   completing_; ///< indices of resources with `free_completed`
-    std::unordered_set<std::uint32_t>   growing_;    ///< indices of resources with growing chunks
+    std::unordered_set<std::uint32_t>   completing_; ///< resources with an event `free_completed`
+    std::unordered_set<std::uint32_t>   growing_;    ///< resources whose chunks can be extended
     std::map<std::uint64_t, live_block> live_;
     /// Freed blocks by address. An event `free_refused` makes them live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;
-    std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: step of the last free
-    /// Blocks of one resource that another resource used as chunks, by address.
+    std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: index of the free's step
+    /// Blocks of one resource that are chunks of another, by address. Their frees make no step.
     std::unordered_map<std::uint64_t, lent> lent_;
     /// Number of invalid frees at each address, for each of which an event `free_refused` is
     /// expected.

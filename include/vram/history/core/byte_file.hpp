@@ -35,7 +35,7 @@ class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
         std::string const beginning = path_ + "." + std::to_string(::getpid()) + "-";
-        do { // an ended process with this id may have left a file of this name
+        do { // tries further numbers: an ended process with this id may have left files
             part_ = beginning + std::to_string(files_.fetch_add(1)) + ".part";
             file_ = std::fopen(part_.c_str(), "wbx");
         } while (file_ == nullptr && errno == EEXIST);

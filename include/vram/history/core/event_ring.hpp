@@ -35,8 +35,8 @@ public:
         : width_{width},
           page_records_{static_cast<std::uint32_t>(
               std::clamp(capacity / 16, std::size_t{8}, std::size_t{256}))},
-          // Besides pages for `capacity` records, one for each write position in `first_` and for
-          // `last_`, because their pages may be partly filled.
+          // One page more than `capacity` records need for each write position (`first_`, `last_`),
+          // because the page of a position may be partly filled.
           pages_((capacity + page_records_ - 1) / page_records_ + most_first + 1) {
         add_unused(pages_.data(), pages_.size());
     }
@@ -56,8 +56,8 @@ public:
         }
     }
 
-    /// Returns true if `append` is fastest with this thread number: it finds the write position by
-    /// an index, and locks a mutex only to get a new page.
+    /// Returns true for the thread numbers below 64. For these, `append` is fastest: their write
+    /// positions are elements of an array.
     [[nodiscard]] static constexpr bool has_own_place(unsigned number) noexcept {
         return number < most_first;
     }
@@ -97,7 +97,7 @@ public:
     }
 
     /// Returns the time of the latest overwritten record, or 0 if none was overwritten. If called
-    /// after `read`: `read` may have missed records with earlier times.
+    /// after `read`, there may be gaps between the records before this time.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -138,8 +138,8 @@ private:
         page*         into = nullptr;
         std::uint32_t left = 0; ///< number of further records for which the page `into` has room
     };
-    /// The write positions of 64 thread numbers, and a page for each, which is added to the unused
-    /// pages of the ring.
+    /// Write positions of 64 thread numbers, and 64 further pages for the ring, because each of
+    /// these threads may keep a partly filled page.
     struct group {
         writer writers[most_first];
         page   pages[most_first];
@@ -219,8 +219,8 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // Each later store of a word is a release, so that `read`, if it copies such a word, also
-        // sees the new `lap`.
+        // Words stored later are release stores, so that a `read` that copies one of them also sees
+        // the new `lap`.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;
@@ -255,8 +255,8 @@ private:
     std::atomic<group*>    others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<group> owners_[most_thread_numbers / most_first - 1];
     std::mutex             last_lock_;
-    /// Write position shared by the threads with numbers from `most_thread_numbers` on, and by
-    /// those without a `group`, as there was no host memory for it; guarded by `last_lock_`.
+    /// Write position shared by threads without their own: with a number from `most_thread_numbers`
+    /// on, or no host memory for their `group`. Guarded by `last_lock_`.
     writer last_;
 };
 

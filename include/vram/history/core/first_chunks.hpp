@@ -36,8 +36,8 @@ namespace detail {
         if (found->first.first != e.resource || e.memory - found->first.second >= found->second) {
             continue;
         }
-        // Undoes `chunk_added`, because the loop goes back in time: takes the added bytes out of
-        // the chunk. The parts before and behind them remain chunks.
+        // Undoes the event `chunk_added`: removes its bytes from the chunk. Parts of the chunk
+        // before and behind them remain.
         std::uint64_t const before = e.memory - found->first.second;
         std::uint64_t const rest   = found->second - before;
         if (rest > e.bytes) { at[{e.resource, e.memory + e.bytes}] = rest - e.bytes; }

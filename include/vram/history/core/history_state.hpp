@@ -276,8 +276,8 @@ private:
         char const*   name;
     };
 
-    /// Applies an event to the table of chunks, which also has the chunks that are older than the
-    /// events in the ring.
+    /// Updates `chunks_`, which has all present chunks, by an event. `words` are those of the
+    /// event.
     void change_chunks(memory_event_kind kind, std::uint64_t const* words) noexcept {
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];

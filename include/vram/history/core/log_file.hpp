@@ -30,8 +30,9 @@ namespace vram {
 namespace detail {
 
 /// Appends lines to a file through a memory mapping, so that they stay in the file if the process
-/// is killed. A full file is renamed to PATH.1, or emptied if `older_files` is 0. Any thread may
-/// append, but not in a forked child process.
+/// is killed. A file that a line would make larger than `most_bytes` (0 means no limit) is first
+/// renamed to PATH.1, or emptied if `older_files` is 0. Any thread may append, but not in a forked
+/// child process.
 ///
 ///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
 ///     log.append("1,12:00\n");
@@ -120,7 +121,7 @@ private:
             try {
                 if (at == 0 && mapped_at_ != size_) { map(); }
             } catch (...) {
-                size_ = start; // `close` then cuts off the part of the line that is in the file
+                size_ = start; // so that `close` cuts off the part of the line written so far
                 throw;
             }
             std::size_t const n = std::min(text.size(), window - at);
@@ -167,8 +168,8 @@ private:
         // Cuts off the unused end of the file. If `ftruncate` fails, empty lines stay there.
         [[maybe_unused]] int const cut =
             direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
-        // Releases the lock that `empty` took by `flock`. A forked child that has the file open
-        // would otherwise keep it after `close`.
+        // Unlocks the file, which `empty` locked: a forked child with a copy of `file_` would
+        // otherwise keep the lock after `close`.
         if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
         ::close(file_);
         file_ = -1;

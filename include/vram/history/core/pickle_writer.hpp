@@ -86,8 +86,8 @@ public:
     }
     void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
 
-    /// Writes a value that occurs several times. The first call with the number `which` calls
-    /// `write()`; later calls refer to that value.
+    /// Writes the value with the number `which`: the first time by `write()`, later as a reference
+    /// to the first.
     template <class Write>
     void shared(std::uint64_t which, Write const& write) {
         auto const found = shared_.find(which);

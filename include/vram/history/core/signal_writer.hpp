@@ -26,9 +26,9 @@ namespace vram {
 namespace detail {
 
 /// Calls functions on a thread when the process receives a signal, because a signal handler may
-/// call almost nothing. If the signal ends or stops the process, the handler waits for the
-/// functions, but not longer than about ten seconds. Afterwards the handler that was installed
-/// before runs, if there was one.
+/// call almost nothing. For most signals that by default end or stop the process, the handler waits
+/// for the functions, up to about ten seconds. Then it calls the handler that was installed before,
+/// if there was one.
 class signal_writer {
 public:
     static void add(int signal, std::function<void()> work) {
@@ -125,8 +125,8 @@ private:
         all->call_earlier(signal, about, context);
         errno = saved;
     }
-    /// Called by the signal handler. Wakes the thread that calls the functions. If the signal ends
-    /// or stops the process, waits until they have returned, but not longer than about 10 s.
+    /// Wakes the thread that calls the functions. If `ends_the_process` or `stops_the_process`,
+    /// waits until they have returned, but not longer than about 10 s.
     void write(int signal) noexcept {
         std::uint64_t const request = wanted_[signal].fetch_add(1) + 1;
         ::sem_post(&wake_);
@@ -163,14 +163,15 @@ private:
     static void stop(int signal, struct sigaction const& standard) noexcept {
         struct sigaction ours = {};
         ::sigaction(signal, &standard, &ours);
-        ::raise(signal); // is pending, because the handler of a signal blocks it
+        ::raise(signal); // stays pending: a signal is blocked while its handler runs
         sigset_t only;
         sigset_t before;
         sigemptyset(&only);
         sigaddset(&only, signal);
         ::pthread_sigmask(SIG_UNBLOCK, &only, &before); // the process stops here
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        // If two threads stop at once, the second one finds the default action in `ours`.
+        // If two threads stop the process at once, the second gets the default action in `ours`:
+        // only the first restores the handler.
         if (has_handler(ours)) { ::sigaction(signal, &ours, nullptr); }
     }
     void run() {
@@ -199,7 +200,8 @@ private:
     bool                                               installed_[most] = {};
     struct sigaction                                   before_[most]    = {};
     pid_t                                              process_         = ::getpid();
-    /// For each signal, the number of requests, and the last one for which the functions returned.
+    /// Number of arrivals of each signal, and in `done_` the number for which the functions have
+    /// returned.
     std::atomic<std::uint64_t> wanted_[most] = {};
     std::atomic<std::uint64_t> done_[most]   = {};
     sem_t                      wake_;
