@@ -18,8 +18,8 @@ struct failed_attempt {
     std::size_t alignment = 0;
     /// Number of calls of the policy for this allocation, this one included.
     unsigned tries = 0;
-    /// The numbers from the exception `out_of_memory` of the refusal. After a null of
-    /// `try_allocate`, only `asked` and `alignment` are set.
+    /// The numbers of the exception `out_of_memory`. If `try_allocate` returned null instead, only
+    /// `asked` and `alignment` are set.
     shortage numbers = {};
 };
 

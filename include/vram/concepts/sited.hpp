@@ -46,8 +46,8 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 // clang-format on
 } // namespace detail
 
-/// Calls functions of `upstream`, with the program's line `at` as the last argument of those that
-/// take a `call_site`. Used by layers, which pass on the line of their caller.
+/// Calls the functions of a resource, and passes the program's line `at` to those that take a
+/// `call_site`. Layers use it to pass on the line of their caller.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 template <class R>

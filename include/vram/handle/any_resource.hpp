@@ -23,9 +23,9 @@ namespace vram {
 /// Made from a `shared`, the handle shares that resource. Made from a `resource_ref`, the handle
 /// borrows the resource. A handle that was moved from may only be assigned to or destroyed.
 ///
-/// Failure   Making a handle throws `std::bad_alloc`.
+/// Failure   Making the first handle of a resource throws `std::bad_alloc`.
 /// Threads   The rules are those of the resource; one thread at a time uses a handle.
-/// Cost      One host allocation to make it, and one call through a pointer for each use.
+/// Cost      One host allocation for the first handle, and one call through a pointer for each use.
 template <class Platform, property... Properties>
 class any_resource : public detail::erased<Platform> {
     using base = detail::erased<Platform>;

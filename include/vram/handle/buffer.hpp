@@ -135,8 +135,8 @@ public:
     // clang-format on
 
 private:
-    /// Allocates a new block for the buffer's bytes. After the copy, `relocate` swaps it with the
-    /// old block; the destructor frees the one that the buffer does not use.
+    /// New block for `relocate`, which swaps it with the buffer's block after the copy. The
+    /// destructor frees the block that this object has then.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;

@@ -28,7 +28,8 @@ namespace vram {
 ///
 /// Failure   The first call for a device throws the exceptions of making the default resource.
 /// Threads   Any thread may call.
-/// Cost      `get` takes no lock, and compares the device with each device used before.
+/// Cost      `get` locks only in the first call for a device, and compares the device with each
+///           device used before.
 template <platform Platform>
 class current {
     using source = typename Platform::device_resource;
@@ -80,8 +81,8 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// The record of one device: its default and current resource. No record is ever removed from
-    /// the list; after `clear()` it is empty.
+    /// Record of one device in a list: its default and its current resource. It is never removed,
+    /// so that readers need no lock; `clear()` only empties it.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -95,8 +96,8 @@ private:
         /// `target` and `calls` instead.
         resource owner;
 
-        // Addresses of the current resource and its functions, for readers without the mutex (a
-        // seqlock). `turn` is odd during a change.
+        // Addresses of the current resource and its functions, which `read` loads without the mutex
+        // (a seqlock). `turn` is odd during a change.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -127,7 +128,8 @@ private:
             return mr;
         }
         void clear() noexcept {
-            // These two are destroyed after the mutex is unlocked: a destructor may call `current`.
+            // Destroyed after the mutex is unlocked: the destructor of a resource may call
+            // `current`.
             std::optional<resource> no_default, no_owner;
             std::lock_guard const   held{mutex()};
             no_default.emplace(std::move(standard));
@@ -144,8 +146,8 @@ private:
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // Publishes the current resource for `read`, which takes no mutex. The stores release, so
-        // that a reader of a new address also sees that `turn` has changed.
+        // Shows the current resource to `read`, which takes no mutex. Release stores: a reader of a
+        // new address also sees the changed `turn`.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -162,7 +164,7 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        // Without a slot, or if `forget` has emptied it, `made` returns a slot with the default
+        // If the device has no slot, or `forget` has emptied it, `made` first makes the default
         // resource.
         return there ? *found : made(d);
     }

@@ -186,13 +186,13 @@ public:
     /// Accesses members of the resource itself: `handle->member`.
     [[nodiscard]] R* operator->() const noexcept { return &held().value; }
 
-    /// Returns false if the handle was moved from.
+    /// Returns false if the handle was moved from and has not been assigned since.
     [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
 
     /// Returns the number of handles of the resource, which other threads may change at any time.
     [[nodiscard]] std::size_t holders() const noexcept { return held().holders(); }
 
-    /// Returns true if both handles refer to one resource, or to equal resources.
+    /// Returns true if both handles refer to one resource, to equal resources, or to no resource.
     friend bool operator==(shared const& a, shared const& b) {
         return a.block_ == b.block_ ||
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());

@@ -24,7 +24,7 @@ namespace vram {
 /// `R` is a copyable resource or handle by value, or `Resource&` for a resource that outlives the
 /// container. A resource of device memory does not compile.
 ///
-/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
+/// Failure   Throws the exceptions of the resource. `out_of_memory` is a `std::bad_alloc`.
 /// Threads   The rules are those of the resource.
 /// Streams   None: no stream may still use memory that the container frees.
 /// Cost      None besides that of the resource.
@@ -69,7 +69,7 @@ public:
 
     template <class Other>
     friend bool operator==(std_allocator const& a, std_allocator<Other, R> const& b) {
-        return a.mr_ == std_allocator{b}.mr_; // converts `b`: `b.mr_` may be private here
+        return a.mr_ == std_allocator{b}.mr_; // converts `b`: another type's `mr_` is private
     }
 
 private:

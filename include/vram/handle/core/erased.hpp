@@ -21,8 +21,9 @@ namespace detail {
 /// type. The base class of `resource_ref`, which borrows the resource, and `any_resource`, which
 /// owns it.
 ///
-/// If the resource lacks an optional function such as `trim`, a call returns 0 or an empty
-/// optional, or does nothing.
+/// If the resource lacks an optional function such as `trim`, a call has no effect and returns 0,
+/// null or an empty optional. But `try_allocate` then calls `allocate`, and `rounded_size` returns
+/// the requested size.
 ///
 /// Cost      One call through a pointer.
 template <class Platform>

@@ -41,16 +41,16 @@ struct layer_facts {
     bool             is_layer = false; ///< true for a layer over one upstream
     /// true if the layer has one upstream and is stream-ordered
     bool is_ordered  = false;
-    bool is_surveyed = false; ///< true if the layer has `free_memory()`
-    /// True if `usage()` is computed by the layer or resource; false if it is only the figures of
-    /// the upstreams.
+    bool is_surveyed = false; ///< true if it can list its free blocks (`free_memory()`)
+    /// True if the layer or resource computes `usage()` itself; false if it returns the figures of
+    /// its upstreams, or has no `usage()`.
     bool                         measures_itself = false;
     std::optional<memory_usage>  usage{};
     std::optional<free_pieces>   free{};
     std::optional<sums>          counted{};
     std::optional<budget>        limited{};
     std::optional<std::uint64_t> retries{};
-    /// Of a layer `tracking`: the lists of its tags, lines and live blocks. Null for other layers.
+    /// Lists of the tags, lines and live blocks of a layer `tracking`; null for other layers.
     owner_lists const* owners = nullptr;
 };
 
