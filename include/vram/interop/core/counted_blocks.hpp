@@ -132,8 +132,7 @@ private:
         unsigned      frees = 0;
         unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
         std::uint64_t at    = 0;
-        /// Next block in the list of the area (64 KiB of addresses); in an unused node, the next
-        /// one.
+        /// Next block of the same area (64 KiB of addresses), or next unused node.
         node* next = nullptr;
         /// The address of the pointer to this node: that of `area::first`, or of `next` in the node
         /// before.
@@ -208,8 +207,8 @@ private:
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         return shards_[shard_of_64(number_of(at))];
     }
-    /// Removes the records of blocks of the shard `s` that begin in the range, and subtracts live
-    /// ones by `change`. `for_areas(s, visit)` must call `visit` for each area to search.
+    /// Removes the records of the blocks in the shard `s` that begin in the range, and calls
+    /// `change` for live ones. `for_areas(s, visit)` calls `visit` for each area to search.
     template <class Change, class ForAreas>
     static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
                           ForAreas const& for_areas) noexcept {

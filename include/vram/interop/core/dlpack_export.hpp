@@ -83,8 +83,8 @@ struct dlpack_export {
     Managed                   managed{};
     Data                      data;
     std::vector<std::int64_t> shape; ///< extents of the tensor's dimensions, then their strides
-    /// Device that `destroy` makes current to free the memory. A default stream, on which the
-    /// memory may be freed, belongs to the current device.
+    /// Device of the memory, which `destroy` makes current: a default stream, on which the memory
+    /// may be freed, belongs to the current device.
     typename platform::device where;
 
     dlpack_export(Data&& from, std::vector<std::int64_t>&& extents,

@@ -76,8 +76,8 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// Passes the values of each account to the NVTX tool, if the live or reserved bytes differ
-    /// from those that the tool has.
+    /// Passes the current values of each account to the NVTX tool, if they differ from those that
+    /// the tool has.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {
@@ -107,8 +107,8 @@ private:
     [[nodiscard]] static std::uintptr_t number(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Adds `by` to the live bytes of `total` and, if `whose` is not null, to those of the account
-    /// of a tag.
+    /// Function that `counted_blocks` calls: adds `by` to the live bytes of the resource (`total`)
+    /// and, if `whose` is not null, of a tag.
     struct live_change {
         nvtx_account& total;
 
@@ -122,7 +122,7 @@ private:
         if (whose != nullptr) { whose->change(0, by); }
     }
     /// Removes from `chunks_` the part in [begin, end) of the last chunk that overlaps this range.
-    /// Returns the size of the part, 0 if no chunk overlaps, and the account of the chunk's tag.
+    /// Returns its size (0 if no chunk overlaps) and the account of the chunk's tag.
     [[nodiscard]] chunk cut(std::uintptr_t begin, std::uintptr_t end) noexcept {
         std::lock_guard const held{mutex_};
         auto                  found = chunks_.lower_bound(end);

@@ -32,8 +32,8 @@ public:
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
         if (!may_call()) { return; }
-        // Keeps the heaps (registered chunks) of captured graphs: the tool removes them by itself
-        // when CUDA frees their memory.
+        // Removes all heaps except those of captured graphs, which the tool removes itself when
+        // CUDA frees their memory.
         table_.drop_all(false);
     }
 
@@ -49,8 +49,8 @@ public:
         table_.drop_all(true);
         update_active();
     }
-    /// Registers the block or chunk of the event `e` with the NVTX tool, or removes it there, by
-    /// the kind of the event.
+    /// Registers the memory of an event (a block or a chunk) with the NVTX tool if the event adds
+    /// it, or removes it there if the event frees it.
     template <class Stream>
     void follow(memory_event<Stream> const& e) noexcept {
         using kind = memory_event_kind;
@@ -69,8 +69,8 @@ public:
         case kind::all_freed: return table_.free_all(from, to);
         case kind::chunk_added: add_chunk(from, to, e.name, e.resource, captured); break;
         case kind::chunk_removed: remove_chunk(from, to, e.name, captured); break;
-        // Registers mapped addresses that are in no heap: the NVTX tool may have refused them
-        // before they had physical memory.
+        // Registers the mapped addresses that are in no heap: the NVTX tool may have refused them
+        // when they had no physical memory.
         case kind::pages_mapped: table_.cover(from, to); break;
         default: return;
         }
@@ -94,7 +94,7 @@ private:
     [[nodiscard]] static address number(void const* p) noexcept {
         return reinterpret_cast<address>(p);
     }
-    /// Returns true if the stream of the event is being captured.
+    /// Returns true if a heap is registered and the stream of the event is being captured.
     template <class Stream>
     [[nodiscard]] bool captures([[maybe_unused]] memory_event<Stream> const& e) const noexcept {
         if constexpr (requires(Stream const& s) { s.capturing(); }) {
@@ -113,13 +113,13 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return table_.forfeit(from, to); }
-        // The chunk is a block of an observed upstream. Removes the region of that block: from now
-        // on, the program may use only blocks within the chunk.
+        // The chunk is a block of an observed upstream: removes its region, so that the program may
+        // use only blocks within the chunk.
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Erases only the chunks in the range of one resource, the `owner`. Of two resources named
-        // `name`, that is the upper one, which added its chunks last and removes them first.
+        // Erases the chunks of one resource only. If two have this name, takes the one that added
+        // its chunks last: the upper one, which removes them first.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {
