@@ -335,7 +335,7 @@ private:
             each = ranges_.erase(each);
         }
         // If no segment of this resource is in the range, the chunk is probably a block of another
-        // observed resource, whose event `freed` must make no step.
+        // observed resource. The event `freed` of that block must make no step.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
     /// Lists the segments at the end of the record with their blocks: the live ones, and freed ones
@@ -382,7 +382,7 @@ private:
     std::uint64_t           first_live_     = 0;
 
     std::unordered_set<std::uint32_t>   completing_; ///< resources with an event `free_completed`
-    std::unordered_set<std::uint32_t>   growing_;    ///< resources whose chunks can be extended
+    std::unordered_set<std::uint32_t>   growing_;    ///< resources with chunks that can grow
     std::map<std::uint64_t, live_block> live_;
     /// Freed blocks by address. An event `free_refused` makes them live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;

@@ -108,7 +108,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
     /// Function that `counted_blocks` calls: adds `by` to the live bytes of the resource (`total`)
-    /// and, if `whose` is not null, of a tag.
+    /// and of a tag, if its account is not null.
     struct live_change {
         nvtx_account& total;
 
