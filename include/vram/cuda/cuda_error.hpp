@@ -107,8 +107,8 @@ public:
     static void note(cudaError_t status) noexcept {
         if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
     }
-    /// Returns true if, by CUDA's documentation, each later call of CUDA in the process returns the
-    /// error `status` as well.
+    /// Returns true if `status` means that the context is broken: later calls of CUDA in the
+    /// process fail too, usually with the same error.
     [[nodiscard]] static constexpr bool breaks_context(cudaError_t status) noexcept {
         switch (status) {
         case cudaErrorECCUncorrectable:

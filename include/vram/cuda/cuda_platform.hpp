@@ -39,7 +39,8 @@ class pinned_resource; // defined in cuda/pinned_resource.hpp
 ///
 /// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory.
 /// Threads   Any thread may call.
-/// Streams   Only `synchronize(device)` and `await_all` can end a graph capture.
+/// Streams   Only `synchronize(device)`, `await_all`, and `done` or `synchronize` of an event
+///           that was recorded in a graph capture can end the capture.
 /// Cost      Most functions make one call of CUDA.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;
@@ -133,8 +134,8 @@ struct cuda_platform : detail::cuda_ranges {
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // A counted reference to a stream. `hold` and the three functions after it make no CUDA call on
-    // the stream, so another thread may be capturing it.
+    // A counted reference to a stream. `hold`, `ends`, `standing_of` and `recall` make no CUDA call
+    // on the stream, so another thread may be capturing it.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);

@@ -114,14 +114,14 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // cudaMemPoolTrimTo keeps `held` bytes, live bytes included. If the sum saturates, the test
-        // below returns, because CUDA would treat that value as 0.
+        // cudaMemPoolTrimTo counts live bytes as kept, so they are added. A huge `keep` (the sum
+        // saturates) returns in the next line, because CUDA would treat it as 0.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
-        // If another thread has made the pool grow at the same time, `after` may be the larger
-        // number, and the result is 0.
+        // `after` may be larger if other threads have made the pool grow meanwhile: then 0 is
+        // returned.
         return before > after ? before - after : 0;
     }
 

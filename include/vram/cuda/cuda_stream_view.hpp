@@ -96,8 +96,8 @@ public:
         expect_no_capture();
         return done_now();
     }
-    /// Returns true if the last known stream with this handle was destroyed, also by a reset. Then
-    /// only `get` may be called.
+    /// Returns true if the last known stream with this handle is known to be destroyed, also by a
+    /// reset. Then only `get` may be called.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete. Throws if

@@ -79,8 +79,8 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // Perhaps another library registered an earlier mapping at these addresses and unmapped
-            // it. Then the new pages are not pinned, so a second mapping is tried.
+            // Perhaps another library has unmapped registered memory here without unregistering it.
+            // The new pages are then not pinned, so a second mapping is tried.
             cuda_error::clear(status);
             void* const other = detail::touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -88,8 +88,8 @@ private:
             got = other;
             if (got == nullptr) { return cudaErrorMemoryAllocation; }
         }
-        // If the second mapping also counts as registered, another library registers all memory as
-        // soon as it is mapped, so the block is pinned already.
+        // If the second mapping is registered too, another library registers each new mapping, so
+        // the block is pinned already.
         bool const theirs = status == cudaErrorHostMemoryAlreadyRegistered;
         if (theirs) { cuda_error::clear(status); }
         if (theirs || status == cudaSuccess) { status = note(got, {bytes, !theirs}); }
@@ -131,8 +131,8 @@ private:
             if (!known.blocks.take(p, what)) { return cudaErrorInvalidValue; }
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
-        // If unregistering failed, the pages stay mapped: CUDA would count later memory at these
-        // addresses as registered, although that would not be pinned.
+        // If unregistering failed, the pages stay mapped. Otherwise CUDA would count later memory
+        // at these addresses as registered, without its being pinned.
         if (status == cudaSuccess) { detail::touched_pages::unmap(p, what.bytes); }
         return status;
     }

@@ -215,7 +215,7 @@ private:
 
     detail::lock        lock_;
     detail::address_set from_second_;
-    /// Number of requests that were passed to `secondary()` and have not returned yet.
+    /// Number of running requests to `secondary()`. The table has room for the block of each.
     std::size_t asking_ = 0;
 };
 

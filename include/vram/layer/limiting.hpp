@@ -102,8 +102,8 @@ public:
         return p != nullptr ? held.keep(p) : nullptr;
     }
 
-    // The upstream frees the block before its bytes are subtracted, so that live bytes never exceed
-    // the limit.
+    // The upstream frees the block before `used_` is decreased, so that requests of other threads
+    // cannot make the live bytes exceed the limit.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>

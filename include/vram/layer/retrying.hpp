@@ -220,8 +220,8 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // While `program` exists, the simulated device takes waits of the policy for waits of the
-        // program, not of this resource.
+        // While `program` exists, the simulated device attributes waits to the program: waits of
+        // the policy are not waits of this resource.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

@@ -141,7 +141,8 @@ public:
         return held.keep(p);
     }
 
-    /// Frees a block. The upstream gets it back once the work enqueued on `s` so far is complete.
+    /// Frees a block. It is returned to the upstream, usually by a later call, after the work
+    /// enqueued on `s` so far is complete.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
@@ -189,8 +190,8 @@ public:
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // Not the sum: the upstream's `trim` may count the blocks that are counted in `here`
-            // again.
+            // The larger, not the sum: the upstream may count the blocks that this layer has just
+            // returned to it.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
@@ -218,8 +219,8 @@ public:
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
     /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
-    /// Undoes `reset_peaks`, which returned `before`: raises each peak to its value in `before` if
-    /// that is higher.
+    /// Undoes `reset_peaks`, which returned `before`: raises each peak to at least its value in
+    /// `before`.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
@@ -277,8 +278,8 @@ private:
         });
     }
 
-    /// Sets those fields of `numbers` that are still 0: the id of the request's stream, and the
-    /// live and reserved bytes of this layer.
+    /// Completes the numbers of an `out_of_memory`: sets the request's stream id and this layer's
+    /// live and reserved bytes, where they are still 0.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

@@ -80,8 +80,8 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // No reset is counted if no context was known before (0), or if another thread has already
-        // counted it.
+        // No reset: no context was known before (0), or another thread has already noticed the
+        // change.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
@@ -101,7 +101,8 @@ private:
         std::atomic<unsigned long long> id;
         /// Number of resets that were noticed so far.
         std::atomic<unsigned> number;
-        /// Value of `number` when a reset was last reported, so that each reset is reported once.
+        /// Value of `number` (resets so far) at the last report to the error sink, so that a reset
+        /// is reported at most once.
         std::atomic<unsigned> reported;
         /// The primary context; null if it was not queried yet, or was not active at the last
         /// query.

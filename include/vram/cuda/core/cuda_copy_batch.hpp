@@ -23,7 +23,7 @@ inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
     if (!cuda_stream_ids::is_proper(stream.get()) || stream.capturing()) { return false; }
     cudaMemcpyAttributes how{};
     how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    // The attributes `how` apply to the copies from this index on: to all.
+    // Index of the first copy to which `how` applies: all copies get these attributes.
     std::size_t first     = 0;
     auto const  with_call = [&] {
 #if CUDART_VERSION >= 13000

@@ -75,7 +75,8 @@ private:
     /// Number of devices for which the id of the legacy stream is stored.
     static constexpr int most_devices = 64;
 
-    /// An entry: the stream that one of the three handles of default streams means on one device.
+    /// Entry of the table: which stream `stream`, one of the three handles of default streams,
+    /// means on the device `what.device`.
     struct named {
         cudaStream_t stream = nullptr;
         /// The id and device of the stream; the entry is empty if the id is 0.

@@ -52,8 +52,8 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // If the cached epoch is current, `s` is still in `streams_`, and `synchronize` will record
-        // its event after this free: there is nothing to store.
+        // While the epoch is unchanged, `s` is in `streams_`, and the next `synchronize` will
+        // record its event behind this free, so nothing needs to be stored.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -113,22 +113,22 @@ public:
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                // From now on, a concurrent `note` of any thread takes the lock and increments
-                // `frees`, so that the test below keeps the stream for its free.
+                // From now on, `note` takes the lock for a newer free and increments `frees`, so
+                // that the `erase_if` below keeps the stream.
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; }
             }
-            // Waits for the event behind the frees. Returns at once if no event was recorded, for
-            // example because the stream was destroyed.
+            // Waits for the frees. If no event was recorded, for example because the stream was
+            // destroyed, this returns at once.
             place.synchronize();
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // The retired streams come last, because another thread may retire a stream during the loop
-        // above. `number` starts again above all numbers.
+        // Retired streams come last, so that streams which other threads retire during the loop
+        // above are included. `number` must again be above all numbers.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -147,8 +147,8 @@ private:
         cuda_stream_view stream;
         std::uint64_t    id;
         cuda_device      where;
-        /// Keeps the handle of a `cuda_stream` valid until `synchronize` has waited. Empty for a
-        /// raw stream.
+        /// Counted reference to the stream, so that an event can be recorded after its
+        /// `cuda_stream` was destroyed. Empty for a raw or default stream.
         cuda_stream_hold held;
         /// Number of calls of `note` for this stream that took the lock. If it changes while
         /// `synchronize` waits, a newer free may be incomplete, and the stream stays remembered.
@@ -203,12 +203,13 @@ private:
         while (first != nullptr && first->number >= number) { first = first->next; }
         return first;
     }
-    /// Takes the lock. Returns a number above the numbers of all elements.
+    /// Takes the lock. Returns a number above those of all elements, with which `find_before` and
+    /// `pin_before` begin.
     [[nodiscard]] std::uint64_t end_of_numbers() const noexcept {
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Finds the remembered stream with the largest number below `number`, and sets
+    /// Takes the lock. Finds the newest remembered stream with a number below `number`, and sets
     /// `number` and `where` to its number and device. Returns false if there is none.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
@@ -218,8 +219,8 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Returns the retired stream with the largest number below `number`, or null.
-    /// Sets `number` to its number, and keeps the element until the caller calls `unpin`.
+    /// Takes the lock. Returns the newest retired stream with a number below `number`, and sets
+    /// `number` to that; null if there is none. `unpin` ends the use.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);
@@ -262,8 +263,8 @@ private:
         look_at_     = other.look_at_;
         other.start_epoch();
     }
-    /// Returns true if the stream or event `place` is complete, after a call of its `synchronize`,
-    /// so that CUDA counts the host as having waited. Returns false if the query fails.
+    /// Returns true if the stream or event is complete; then first calls `synchronize`, because
+    /// CUDA trims memory only after a host wait. Returns false if a call fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -291,8 +292,8 @@ private:
     /// Returns the link (head of the list or `next`) to the element of the stream `s`. The link is
     /// null without such an element.
     [[nodiscard]] user** find(cuda_stream_view s) {
-        // A default stream's handle means another stream on another thread or device, so the id
-        // must be equal too. 0: the handle is enough.
+        // The handle of a default stream means several streams, so its id must match too. For other
+        // streams (`id` is 0) the handle is enough.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
@@ -310,9 +311,9 @@ private:
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
-    std::uint64_t last_number_ = 0; ///< number of the element that was added last
-    /// When `count_` has reached this number, `note` calls `forget_done` before it adds a stream,
-    /// so that the lists stay short.
+    std::uint64_t last_number_ = 0; ///< serial number of the element that was added last
+    /// When `count_` has reached this number, `note` removes finished streams (`forget_done`)
+    /// before it adds one, so that the lists stay short.
     std::size_t look_at_ = usual;
 };
 

@@ -15,11 +15,11 @@ namespace vram {
 namespace detail {
 
 /// A cache of data about streams, without a lock: 16 entries for each thread and type `Entry`.
-/// Streams that map to one place replace each other's entry.
+/// Streams with the same hash of their handles replace each other's entry.
 template <class Entry>
 struct cuda_stream_cache {
-    /// Returns the cache entry of the calling thread at the place of `stream`. The caller must
-    /// check if it is of `stream` or of another stream.
+    /// Returns the calling thread's cache entry for `stream`. It may contain data of another stream
+    /// with the same hash: the caller must compare the handles.
     [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local Entry table[places];

@@ -98,8 +98,8 @@ private:
             call = cuda_entry_point<Function>(name, since).call;
         } catch (...) {} // `call` stays null: the runtime's function is used
     }
-    /// Returns `stream`, or for null the explicit handle of the program's default stream, legacy or
-    /// per-thread.
+    /// Returns `stream`, or for null the handle of the program's default stream:
+    /// `cudaStreamPerThread` or `cudaStreamLegacy`.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

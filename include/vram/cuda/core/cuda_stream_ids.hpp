@@ -78,13 +78,13 @@ public:
         if (found == nullptr) { return std::nullopt; }
         life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
-        // Known limit: if CUDA reused the handle of a destroyed raw stream for a stream that was
-        // not queried yet, these are still the data of the destroyed stream.
+        // Known limit: the result is that of a destroyed raw stream if CUDA has given its handle to
+        // a new stream that vram has not queried yet.
         return its.who;
     }
 
-    /// States if, as far as is known, the handle `stream` still means the stream with the id `id`,
-    /// or if that stream was destroyed or reset. Makes no CUDA call on it.
+    /// Returns `there` if, as far as is known, the handle still means the stream with the id `id`,
+    /// or else the reason: `another`, `ended` or `reset`. Makes no CUDA call on it.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -122,16 +122,16 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a counted reference to the stream, or an empty one if vram does not keep the handle
-    /// valid. The stream must not be destroyed during the call.
+    /// Returns a counted reference to the stream, or an empty one if no `cuda_stream_hold` keeps
+    /// the handle valid. The stream must not be destroyed during the call.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// Records that the `cuda_stream` with the reference `owner` was destroyed or, if `given_away`,
-    /// has released its handle to the program.
+    /// Records that the owner of the stream, a `cuda_stream`, was destroyed or, if `given_away`,
+    /// has released the handle to the program. `owner` is its counted reference.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
@@ -146,7 +146,8 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != nullptr) { book.end(*found); }
     }
-    /// Returns the id of the stream if vram keeps the handle valid, or else 0. Makes no CUDA call.
+    /// Returns the id of the stream if a `cuda_stream_hold` keeps its handle valid, or else 0.
+    /// Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
@@ -183,8 +184,8 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // If no end of any stream was recorded since this thread last found `stream` not ended, the
-        // answer is the same, and no lock is needed.
+        // If no stream has ended since this thread last found `stream` not ended, it still has not,
+        // and no lock is needed.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -212,8 +213,8 @@ private:
         identity who;
         bool     ended = false;
         bool     reset = false; ///< true if a reset of the device has ended the stream
-        /// State that all counted references (`cuda_stream_hold`) to the stream share. Null if vram
-        /// does not keep the handle valid.
+        /// State that all counted references (`cuda_stream_hold`) to the stream share. Null if none
+        /// keeps the handle valid.
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
@@ -259,8 +260,8 @@ private:
         /// Number of ends recorded so far: a stream was destroyed or its device was reset. Never
         /// decreases.
         std::atomic<std::uint64_t> ends{0};
-        /// Cache entries (`announcement`) are valid only with the present number. Incremented when
-        /// `begin`, `end`, `leave` or `revive` changes the `shared` of an entry.
+        /// Cache entries (`announcement`) are valid only with the present number, which `begin`,
+        /// `end`, `leave` and `revive` increment: they may change the `shared` of an entry.
         std::atomic<std::uint64_t> changes{1};
     };
     /// Called after a reset of `device`: marks its stored streams that still exist as ended by the
@@ -307,16 +308,16 @@ private:
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry of a thread: the id and shared state of `stream`, or 0 and null if vram does not
-    /// keep the handle valid. Usable while `book::changes` equals `changes`.
+    /// Cache entry of a thread: the id and shared state of `stream`, or 0 and null if no
+    /// `cuda_stream_hold` keeps its handle valid. Usable while `book::changes` equals `changes`.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the id and the shared state of the stream with this handle, or 0 and null if vram
-    /// does not keep the handle valid.
+    /// Returns the id and the shared state of the stream with this handle, or 0 and null if no
+    /// `cuda_stream_hold` keeps the handle valid.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);

@@ -50,7 +50,7 @@ public:
     }
 
     /// Returns the address to pass to CUDA's free for the program's address `p`, and removes the
-    /// entry of `p`, if any. Reports a wrong alignment to the error sink.
+    /// entry of `p`, if any. Reports an `alignment` on the wrong side of 256.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);

@@ -18,14 +18,15 @@
 namespace vram {
 namespace detail {
 
-/// One thread's count of bytes, or of blocks, since its counts were last added to those of the
-/// layer.
+/// The bytes, or the blocks, that one thread has allocated and freed since `gather` last added its
+/// counts to those of the layer.
 struct shared_count {
-    std::ptrdiff_t change = 0; ///< allocated minus freed, not yet in the layer's counters
-    /// Bytes or blocks allocated, frees not subtracted, not yet in the layer's counters.
+    std::ptrdiff_t change = 0; ///< allocated minus freed since the last `gather`
+    /// Bytes or blocks allocated since the last `gather`, frees not subtracted.
     std::uint64_t total = 0;
     std::size_t   room  = 0;
-    /// The counted peak may be too low by this number of bytes or blocks. 0 while it is exact.
+    /// Bytes or blocks that the thread may allocate above the peak without raising it: the peak may
+    /// be too low by this number. 0 while peaks are exact.
     std::size_t excess = 0;
 
     void add(std::size_t n) noexcept {
@@ -43,20 +44,20 @@ struct shared_count {
 /// always exact. Each thread counts in its own *shard* (counters); above 32 threads, some share
 /// one.
 ///
-/// Each shard has *room*: what its thread may allocate by `try_add` while the sum over all shards
-/// cannot exceed the peak (after `exact_calls`: by more than `slack` for each shard). If the room
-/// is too small, `add` adds the counts of all shards to the counters of the layer.
+/// The *room* of a shard is what its thread may count by `try_add`. The sum plus all rooms is at
+/// most the peak (after `exact_calls`: above it by up to `slack` for each shard). An allocation
+/// that exceeds the room calls `add`, which adds the counts of all shards to those of the layer.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `refuse`. One thread at a time may call `add`
 ///           or `fold`.
 /// Cost      One lock of the thread's own shard. `add` and `fold` take the locks of all shards.
 class count_shards {
 public:
-    /// Number of calls of `add` (see `calls_`) after which peaks may be too low, by `slack` for
-    /// each thread, so that threads call `add` less often.
+    /// Number of calls of `add` (counted in `calls_`) for which peaks are exact. Later, each
+    /// thread's error may be `slack`, so that `add` is called less often.
     static constexpr unsigned exact_calls = 256;
-    /// Returns by how many bytes or blocks one thread may make the counted peak too low: 1/128 of
-    /// `peak`, but at least `least`.
+    /// Returns the permitted error of the peak for each thread, in bytes or blocks: the larger of
+    /// `least` and 1/128 of `peak`.
     [[nodiscard]] static constexpr std::size_t slack(std::size_t    least,
                                                      std::ptrdiff_t peak) noexcept {
         return larger_of(least, static_cast<std::size_t>(peak) / 128);
@@ -88,8 +89,8 @@ public:
         ++s.refusals;
     }
 
-    /// Adds the counts of all threads to `sums` and sets them to 0. `anew` (a scope begins or
-    /// ends): peaks are exact again for `exact_calls` calls of `add`.
+    /// Adds the counts of all threads to `sums` and sets them to 0. If `anew` (a scope begins or
+    /// ends), a new period of `exact_calls` with exact peaks begins.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         all_held const held{shards_};
@@ -101,8 +102,8 @@ public:
         });
         if (anew) { calls_ = 0; }
     }
-    /// Adds an allocation that `try_add` refused, and the counts of all threads, to `sums`. Then
-    /// permits the thread further calls of `try_add`, as far as the peak does.
+    /// Counts an allocation that `try_add` refused, and adds the counts of all threads to `sums`.
+    /// Then gives the calling thread room below the peak, if there is any.
     template <class Counters>
     void add(Counters& sums, std::size_t bytes) noexcept {
         shard&         s = mine();
@@ -123,8 +124,8 @@ private:
         shared_count  bytes;
         shared_count  blocks;
         std::uint64_t refusals = 0;
-        /// True if a thread that uses these counters has allocated or freed since the last `push`
-        /// or `pop`; set by the next `gather` or `add`.
+        /// True if `gather` or `add` has seen that a thread of this shard has allocated or freed
+        /// since the last `push` or `pop`.
         bool counted = false;
     };
 
@@ -146,8 +147,8 @@ private:
         std::optional<biased_lock::guard> held_[shards::count];
     };
 
-    /// Returns the shard (counters) of the calling thread. The first call for a shard locks it
-    /// before other threads do, so that its lock is cheapest for this thread.
+    /// Returns the shard (counters) of the calling thread. The first thread of a shard locks it at
+    /// once, because the lock is cheapest for the thread that takes it first.
     [[nodiscard, gnu::always_inline]] shard& mine() noexcept {
         return shards_.mine([](shard& first) { return first.lock.hold(); });
     }
@@ -172,8 +173,8 @@ private:
         sums.bytes.peak  = larger_of(sums.bytes.peak, sums.bytes.value);
         sums.blocks.peak = larger_of(sums.blocks.peak, sums.blocks.value);
     }
-    /// Returns true if a thread with other counters than `s` has allocated or freed since the last
-    /// `push` or `pop`. Otherwise peaks are exact anyway.
+    /// Returns true if a shard other than `s` has counted an allocation or a free since the last
+    /// `push` or `pop`.
     [[nodiscard]] bool others_counted(shard const& s, all_held const& held) noexcept {
         bool found = false;
         for_each(held, [&](shard const& each) { found = found || (&each != &s && each.counted); });
@@ -182,8 +183,8 @@ private:
     template <class Counter>
     void take(Counter& sum, shard& s, shared_count shard::* which, std::size_t n,
               all_held const& held) noexcept {
-        // What may be allocated below the peak and is in no thread's `room` yet. Not negative: a
-        // free that adds to a `room` lowers `sum.value` as much.
+        // How much can be allocated (up to the peak and all `excess`) and is in no shard's `room`.
+        // Not negative: a free that adds to a `room` lowers `sum.value` as much.
         auto spare = static_cast<std::size_t>(sum.peak - sum.value);
         for_each(held, [&](shard& each) { spare += (each.*which).excess - (each.*which).room; });
         std::size_t& room = (s.*which).room;
@@ -195,15 +196,15 @@ private:
             other -= part;
             room += part;
         });
-        // If `room` is less than `n`, the loop has emptied all other rooms: the sum exceeds the
-        // peak, and `sum.add` raises it.
+        // If `room` is still less than `n`, all other rooms are 0: the allocation exceeds the peak,
+        // and `sum.add` raises it.
         room -= smaller_of(room, n);
         sum.add(n);
     }
 
     shards shards_;
-    /// Number of calls of `add` since the last `push` or `pop` that found that other shards have
-    /// counted. After `exact_calls` of them, peaks may be too low.
+    /// Number of calls of `add` since the last `push` or `pop` during which other shards had counts
+    /// too. Above `exact_calls`, peaks may be too low.
     std::uint64_t calls_ = 0;
 };
 

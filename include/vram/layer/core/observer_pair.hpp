@@ -65,14 +65,15 @@ private:
             to.observe(e);
         }
     }
-    /// Returns true if `among`, an observer or a pair of observers, is or contains the object `o`
-    /// or a copy with shared state (`shares_with`).
+    /// Returns true if `o` is the observer `among`, is in the pair `among`, or is a copy that
+    /// shares state with one of these (`shares_with`).
     template <class Among, class O>
     [[nodiscard]] static bool includes(Among const& among, O const& o) noexcept {
         if constexpr (is_observer_pair<Among>) {
             return includes(among.first_, o) || includes(among.second_, o);
         } else if constexpr (!std::is_same_v<Among, O>) {
-            // References of two types may name one object, if one type derives from the other.
+            // Objects of two types can be one observer only if one type derives from the other:
+            // then their addresses are compared.
             if constexpr (std::is_convertible_v<O const*, Among const*> ||
                           std::is_convertible_v<Among const*, O const*>) {
                 return std::addressof(among) == std::addressof(o);

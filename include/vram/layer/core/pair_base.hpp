@@ -74,8 +74,8 @@ public:
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Trims each upstream that has `trim`, the second to the part of `keep` that the first left
-    /// (all, if the first lacks `trim` or `usage`). Returns the number of bytes freed.
+    /// Calls `trim` of each upstream that has it. What the first then has unused, if its `usage`
+    /// tells, counts towards `keep` for the second. Returns the number of bytes freed.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {

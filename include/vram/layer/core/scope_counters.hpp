@@ -110,8 +110,8 @@ private:
         now_.bytes.sub(bytes);
         now_.blocks.sub(1);
     }
-    /// Calls `count()` under `lock_` and returns true if this thread can lock it by plain stores
-    /// and `shards_` is not in use. Otherwise returns false.
+    /// Calls `count()` under `lock_` and returns true if `lock_` is biased to this thread and no
+    /// thread has counters of its own. Otherwise only returns false.
     template <class Count>
     [[nodiscard, gnu::always_inline]] bool counted_by_bias(Count const& count) noexcept {
         if (shards_.get() != nullptr) [[unlikely]] { return false; }
@@ -131,9 +131,9 @@ private:
     [[gnu::noinline]] void sub_with_others(std::size_t bytes) noexcept {
         with_others([&] { sub(bytes); }, [&](auto& shards) { shards.sub(bytes); });
     }
-    /// Calls `apart(shards)` with the counters for each thread. If there are none, creates them,
-    /// unless `lock_` is biased to the caller, the only user so far: then calls `together()`
-    /// instead.
+    /// Calls `apart(shards)` with the counters for each thread, created if necessary. Calls
+    /// `together()` instead if there are none and `lock_` is biased to this thread, or without host
+    /// memory.
     template <class Together, class Apart>
     void with_others(Together const& together, Apart const& apart) noexcept {
         auto* shards = shards_.get();
@@ -147,8 +147,8 @@ private:
         }
         apart(*shards);
     }
-    /// Locks `lock_`, adds the threads' own counts to `now_`, and returns the guard. `anew` (a
-    /// scope begins or ends): starts another period of exact peaks.
+    /// Locks `lock_`, adds the threads' own counts to `now_`, and returns the guard. `anew` must be
+    /// true if a scope begins or ends (see `count_shards::fold`).
     [[nodiscard]] auto hold_all(bool anew = false) const {
         auto held = lock_.hold();
         if constexpr (divides) {
@@ -164,8 +164,8 @@ private:
         return outer;
     }
 
-    /// An open scope. `before` has the counters from the begin of the previous open scope, or from
-    /// the creation of the layer, to the begin of this scope.
+    /// An open scope. `before` has the counts from the begin of the scope around it, or of the
+    /// layer, to its own begin.
     struct scope {
         std::uint64_t number;
         Counters      before;
@@ -185,7 +185,7 @@ private:
     Counters close(std::size_t at) noexcept {
         Counters const answer = since(at);
         Counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The counts before and since the begin of the ended scope now belong together: to the
+        // Merges the counts before and after the begin of the ended scope: both now belong to the
         // scope around it, or to the layer.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -194,8 +194,8 @@ private:
 
     [[no_unique_address]] Lock       lock_;
     [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    /// Counters since the last open scope began, or the layer was created, without counts that
-    /// threads still have in `shards_`.
+    /// Counters since the innermost open scope began, or the layer was created. `hold_all` adds the
+    /// counts that threads still have in `shards_`.
     mutable Counters                                                                      now_;
     std::vector<scope>                                                                    scopes_;
     std::uint64_t                                                                         last_ = 0;
