@@ -156,8 +156,8 @@ private:
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
     }
-    /// Frees the memory, if any. Reports of the free name the line `at` of the program: that which
-    /// called `destroy(s)`, or otherwise that which made the buffer.
+    /// Frees the memory, if any. Reports of the free name the line `at` of the program: of
+    /// `destroy(s)`, or else of the buffer's constructor.
     void give_back(call_site at) noexcept {
         if (data_ == nullptr) { return; }
         sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),

@@ -136,8 +136,8 @@ public:
                a.calls_->equal(a.target_, b.target_);
     }
 
-    /// Calls `to` with each layer of the resource behind the handle, for reports. The outermost
-    /// layer gets the number `depth`.
+    /// Calls `to.visit` for each layer of the resource behind the handle, the outermost first,
+    /// which gets the depth `depth`.
     friend void visit_hidden(erased const& handle, layer_visitor& to, std::size_t depth) {
         handle.calls_->visit(handle.target_, to, depth);
     }

@@ -18,9 +18,8 @@ namespace detail {
 inline constexpr std::string_view csv_header =
     "Thread,Time,Action,Pointer,Size,Stream,Tag,File,Line\n";
 
-/// The text of one line of a CSV log, in an array of the object. Never throws. Tags and file names
-/// are cut to their last 256 bytes and quoted if necessary, with '?' for each byte that is no valid
-/// UTF-8.
+/// Formats one line of a CSV log, without an allocation. Never throws. Tags and file names are cut
+/// to their last 256 bytes and quoted if necessary, with '?' for each byte that is no valid UTF-8.
 class csv_row {
 public:
     /// `nanoseconds` is the time since 1970; the log has the time of day in UTC.

@@ -185,8 +185,8 @@ public:
     }
 
 private:
-    /// Converts stored events, which contain pointers, into those of a `history_record`, which have
-    /// indices in tables. Equal pointers get one entry.
+    /// Converts stored events into those of a `history_record`: replaces pointers by indices in its
+    /// tables, and adds the entries. Equal pointers get one entry.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}
@@ -282,8 +282,8 @@ private:
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        // A chunk of virtual memory may have been added in parts, each with an entry in `chunks_`,
-        // and is removed as a whole: erases all entries in its range.
+        // A chunk of virtual memory is added in parts, but removed as a whole: erases all entries
+        // of `chunks_` in its range.
         if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;
@@ -323,7 +323,8 @@ private:
     std::uint32_t device_;
     tick_clock    clock_;
     lock          lock_;
-    /// The chunks that exist now, by resource and address. Guarded by `lock_`.
+    /// Size and name of each present chunk, by identity of the resource and address. Guarded by
+    /// `lock_`.
     std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
     /// The files that are written after a refused request. Guarded by `lock_`.
     std::vector<history_file> on_refusal_;

@@ -179,8 +179,7 @@ private:
         for (unsigned i = older_files_; i != 0; --i) {
             std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
             std::string const to   = path_ + "." + std::to_string(i);
-            // The error ENOENT means that this older file does not exist yet. Any other error ends
-            // the log.
+            // ENOENT: this older file does not exist yet. Any other error ends the log.
             if (std::rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) { fail(errno); }
         }
         open();

@@ -66,8 +66,8 @@ public:
     [[nodiscard]] std::uint64_t of_tag(std::uint32_t tag) const noexcept { return of_tag_[tag]; }
     [[nodiscard]] bool          live_changed() const noexcept { return live_changed_; }
     [[nodiscard]] bool          reserved_changed() const noexcept { return reserved_changed_; }
-    /// Returns the index of the tag if the last step allocated or freed a block with a tag,
-    /// otherwise 0.
+    /// Returns the index of the tag of the block that the last step allocated or freed; 0 if there
+    /// is none.
     [[nodiscard]] std::uint32_t tag() const noexcept { return tag_; }
 
 private:

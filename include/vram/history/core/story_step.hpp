@@ -34,8 +34,8 @@ struct story_step {
     action what = action::none;
     /// Index in `history_record::events` of the event that caused the step.
     std::uint32_t event = 0;
-    /// Index of the event that allocated the block. `unknown` for a block older than the record and
-    /// a step without a block.
+    /// Index of the event that allocated the block; `unknown` if the block is older than the
+    /// record, or the step has no block.
     std::uint32_t origin = unknown;
     std::uint64_t memory = 0;
     std::uint64_t bytes  = 0;

@@ -17,8 +17,8 @@ namespace detail {
 
 /// Table of the live blocks of a resource, by its events: the size of each, and its owner (such as
 /// the counters of a tag). Calls `change(owner, bytes)`, with no lock held, when the live bytes of
-/// an owner change. A refused free makes the block live again if its record is still kept. A block
-/// without host memory for its record is not counted. Any thread may call any function.
+/// an owner change. A refused free makes the block live again if the table still has its record. A
+/// block without host memory for its record is not counted. Any thread may call any function.
 template <class Owner>
 class counted_blocks {
 public:

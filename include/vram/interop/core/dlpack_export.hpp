@@ -121,9 +121,8 @@ struct dlpack_export {
         }
     }
 
-    /// Returns the DLPack device (kind and number) of the memory. The number is 0 for pageable and
-    /// pinned memory, otherwise that of the resource's device or, if it names none, of the
-    /// stream's.
+    /// Returns the DLPack device (kind and number) of the memory. The number is 0 for host memory,
+    /// otherwise that of the resource's device, or else of the stream's.
     static dlpack_device device_of(Data& of) {
         memory_kind kind = memory_kind::device;
         if constexpr (has_property<resource, host_accessible>) {

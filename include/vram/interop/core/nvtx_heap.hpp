@@ -36,8 +36,8 @@ public:
         std::lock_guard const held{nvtx_registration};
         nvtx_heap             made;
         made.handle_ = nvtxMemHeapRegister(nvtx_domain(), &heap);
-        // Without a tool NVTX returns -1. Its name for this value, NVTX_MEM_HEAP_HANDLE_NO_TOOL, is
-        // a macro that C++ cannot compile (`static_cast` of an integer to a pointer).
+        // Without a tool, NVTX returns -1. Its macro for this value (NVTX_MEM_HEAP_HANDLE_NO_TOOL)
+        // does not compile as C++.
         if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
         return made;
     }
