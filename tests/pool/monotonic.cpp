@@ -510,6 +510,41 @@ TEST_CASE("monotonic: a raw stream whose timeline serves another stream is waite
     }
 }
 
+TEST_CASE("monotonic: memory of a raw stream without a timeline is not reused by other captures") {
+    sim_node                node{{.compute_slots = 4, .on_report = sim_on_report::collect}};
+    doubles::mishaps const  told;
+    sim_stream              first; // has the first timeline
+    sim_stream const        s = doubles::raw_stream();
+    std::vector<sim_stream> others;
+    auto                    mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .graphs = true});
+    void* const             p  = mr.allocate(first, 4_KiB);
+    mr.reset(first);
+    CHECK(mr.allocate(s, 4_KiB) == p);
+    for (int i = 0; i < 15; ++i) { // the last one gets the timeline of `s`
+        others.push_back(doubles::raw_stream());
+        (void)mr.allocate(others.back(), 4_KiB);
+    }
+    busy(s, p, 4_KiB, 50ms);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    mr.reset_sync(); // cannot wait for `s`
+    sim_graph::begin(first, sim_capture_mode::relaxed);
+    void* const q = mr.allocate(first, 4_KiB);
+    CHECK(q != p);
+    busy(first, q, 4_KiB);
+    sim_graph graph = sim_graph::end(first);
+    (void)sim_graph::end(s);
+    graph.launch(first);
+    CHECK(mr.usage().pending >= 4_KiB);
+    mr.forget_captures();
+    mr.reset_sync();
+    CHECK(mr.allocate(first, 4_KiB) == p);
+    mr.reset_sync();
+    for (sim_stream const& each : others) { mr.retire(each); }
+    mr.retire(s);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("monotonic: live memory at its end is no leak, and is waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;

@@ -58,7 +58,8 @@ public:
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
         for (tag const& t : c.waits()) {
-            auto const one = timelines_.of(t.slot, t.epoch, mine, captured);
+            auto const one = t.slot != no_timeline ? timelines_.of(t.slot, t.epoch, mine, captured)
+                                                   : availability::unavailable;
             if (t.begin >= until || one <= worst) { continue; }
             worst  = one;
             costly = tags{t};
@@ -104,7 +105,13 @@ public:
     /// Records an event for each pending use of the chunk's freed memory that lacks one. Never
     /// waits; skips streams on which that fails.
     void record_events(chunk const& c) noexcept {
-        for (tag const& t : c.waits()) { timelines_.try_record_events(tags{t}); }
+        for (tag const& t : c.waits()) {
+            if (t.epoch != tag::captured) { timelines_.try_record_events(tags{t}); }
+        }
+    }
+    /// Returns true if the stream of the pending use `t` does not access the memory any more.
+    [[nodiscard]] bool is_complete(tag const& t) const noexcept {
+        return t.epoch != tag::captured && timelines_.is_complete(t);
     }
     /// Called when the blocks of the use `u` are freed. Returns the stream (slot) and epoch that
     /// must end before their memory is used again; epoch 0: none.
@@ -120,9 +127,9 @@ public:
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // The end of the use is unknown: keeps the memory until `forget_captures`, as if a graph
-        // used it.
-        return {0, 0, its.epoch_of_captured_free(), its.slot()};
+        // The end of the use is unknown: no stream, in a capture or not, may use the memory until
+        // `forget_captures`, which does nothing unless some timeline has memory of a graph.
+        return {0, 0, its.epoch_of_captured_free(), no_timeline};
     }
 
     /// Called before the stream `s` is destroyed: its uses of memory now end with its present work,
@@ -162,7 +169,7 @@ public:
             std::uintptr_t until = c.top();
             std::uintptr_t from  = c.end();
             for (tag const& t : c.waits()) {
-                if (timelines_.is_complete(t)) { continue; }
+                if (is_complete(t)) { continue; }
                 from  = t.begin < from ? t.begin : from;
                 until = t.end > until ? t.end : until;
             }
@@ -172,6 +179,10 @@ public:
     }
 
 private:
+    /// Value of `tag::slot` for memory that may be in use by a stream without a timeline. Its epoch
+    /// is `tag::captured`.
+    static constexpr std::size_t no_timeline = ~std::size_t{0};
+
     /// Called in a `catch` block because the use by the stream `on` could not be recorded: reports
     /// the error, then waits for the stream. Returns false, after the report of a leak, if that
     /// fails.

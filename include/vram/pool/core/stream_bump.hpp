@@ -165,7 +165,7 @@ public:
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
                 chunk& c = stack().chunks()[i];
-                c.drop([&](tag const& t) { return uses_.timelines().is_complete(t); });
+                c.drop([&](tag const& t) { return uses_.is_complete(t); });
                 if (c.waits().size() == 0) { return stack().take_idle(i); }
                 tags costly;
                 if (awaited.empty() && uses_.price_of(c, c.end(), nullptr, false, costly) !=
