@@ -81,9 +81,10 @@ std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary 
     // [loop]
     auto fill = [&](std::span<std::byte> to, std::size_t i) { return source.fill(to, i); };
     for (auto& batch : loader{fill, view, {.batch_bytes = source.batch_bytes()}}) {
-        auto const box = cut[batch.index()]; // position in the volume, and in the batch
+        std::size_t const i   = batch.source_index(); // that of the tile, in every order
+        auto const        box = cut[i];               // position in the volume, and in the batch
         smooth_on_device(view, batch.template span<voxel const>().data(), box, smooth);
-        sink.enqueue({smooth, cut.inner_elements(box)}, batch.index(), view);
+        sink.enqueue({smooth, cut.inner_elements(box)}, i, view);
     }
     // [/loop]
     platform::synchronize(view);

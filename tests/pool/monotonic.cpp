@@ -400,6 +400,32 @@ TEST_CASE("monotonic: a reset on a stream that cannot be recorded waits for the 
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("monotonic: a reset frees nothing if its stream is neither recorded nor waited for") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream       a;
+    doubles::mishaps told;
+    auto             mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
+    sim_stream_view  dead;
+    {
+        sim_stream const s = doubles::raw_stream();
+        dead               = s.view();
+    }
+    auto const  before = mr.mark();
+    void* const p      = mr.allocate(a, 1_KiB);
+    node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
+    mr.reset(dead);
+    CHECK(told.count(error_kind::leak) == 1);
+    mr.unwind(before, dead);
+    CHECK(told.count(error_kind::leak) == 2);
+    CHECK(mr.usage().live == 1_KiB);
+    node.faults().clear();
+    mr.unwind(before, a); // the mark stays valid
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.allocate(a, 1_KiB) == p);
+    mr.reset(a);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("monotonic: other streams wait for a chunk that was allocated in one stream's order") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b;

@@ -46,7 +46,8 @@ struct file_options {
 /// Failure   Throws `file_error`, also for a read beyond the end of the file; the destructor
 ///           reports no errors.
 /// Threads   Any threads may read and write concurrently, but not move or destroy the file.
-/// Cost      One system call for each run of bytes.
+/// Cost      One system call for each read or write; up to three if `direct`, because unaligned
+///           bytes at both ends pass through the page cache.
 template <class Calls>
 class basic_file {
 public:

@@ -11,7 +11,8 @@
 
 namespace vram {
 
-/// Measures the fragmentation of a pool. Shares are from 0, the best, to 1.
+/// Measures the fragmentation of a pool. Of `unused` and `scattered`, from 0 to 1, 0 is the best
+/// value.
 ///
 ///     fragmentation const f{memory.usage(), memory.free_memory()};
 struct fragmentation {

@@ -33,7 +33,9 @@ namespace vram {
 ///     step.unwind(here, stream);          // frees all blocks since then
 ///     step.reset(stream);                 // frees all blocks
 ///
-/// Failure   A refused request throws `out_of_memory`. Not every invalid free is detected.
+/// Failure   A refused request throws `out_of_memory`. Not every invalid free is detected. If the
+///           stream of an `unwind` or `reset` can be neither recorded nor waited for, a leak is
+///           reported, and no block is freed.
 /// Threads   Any number of threads may call concurrently; `unwind` and `reset` free the blocks of
 ///           all threads.
 /// Streams   Unwound memory is ordered after the streams that allocated, freed or unwound blocks;

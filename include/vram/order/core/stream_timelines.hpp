@@ -138,8 +138,8 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the streams in `held`. Returns null, or the first of
-    /// these streams that is being captured.
+    /// Makes the stream of `asker` wait for the streams in `held`. No use in `held` may be kept for
+    /// a captured graph. Returns null, or the first of these streams that is being captured.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];

@@ -50,7 +50,7 @@ public:
     }
 
     /// Sets the pool's table that records which pages have physical memory. Without a table (null),
-    /// free blocks that may lack some are not used.
+    /// `find` and `take_quick` skip free blocks that may lack some; `least` does not.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Reserves the host memory for the next `take`, so that it cannot fail.

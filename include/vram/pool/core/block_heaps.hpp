@@ -30,8 +30,8 @@ public:
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the table that records which pages have physical memory. If it is null, free blocks
-    /// marked `unbacked` (pages may lack memory) serve no request.
+    /// Sets the table that records which pages have physical memory. If it is null, the heaps'
+    /// `find` and `take_quick` skip blocks marked `unbacked` (pages may lack memory).
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }

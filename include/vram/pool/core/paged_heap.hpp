@@ -30,8 +30,8 @@ public:
 
     using base::base;
 
-    /// Sets the table of pages with physical memory. With a null table, free blocks that lack some
-    /// physical memory are not used.
+    /// Sets the table of pages with physical memory. With a null table, only `take_unbacked` uses
+    /// free blocks that may lack some.
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
