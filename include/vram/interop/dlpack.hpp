@@ -54,8 +54,8 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
     using exported = detail::dlpack_export<Managed, Data>;
     if (shape.empty()) { shape.push_back(static_cast<std::int64_t>(data.size())); }
     shape = detail::with_strides(std::move(shape), data.size());
-    // Makes the device of the memory current, because the handle of a default stream means the
-    // default stream of the current device.
+    // The device of the memory, which becomes current below: the handle of a default stream means
+    // the default stream of the current device.
     auto const device = detail::device_of_resource(data.upstream());
     typename exported::platform::device_guard const on{device};
     auto const                                      place = exported::device_of(data);

@@ -156,8 +156,8 @@ public:
     }
     template <class... Words>
         requires(has_property<R, Words> && ...)
-    /// Converts to CCCL's `resource_ref`, which has only functions without a stream before CCCL
-    /// 3.1.
+    /// Converts to CCCL's `resource_ref`. Before CCCL 3.1, this class has only functions without a
+    /// stream.
     operator ::cuda::mr::resource_ref<Words...>() && {
         return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
     }
@@ -237,8 +237,8 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // CCCL 3.1 has renamed the functions of a resource. The old names are in the second version,
-    // such as `allocate_async`.
+    // The functions of a resource have other names before CCCL 3.1 (`#else`), such as
+    // `allocate_async`.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);

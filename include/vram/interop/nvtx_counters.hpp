@@ -58,8 +58,8 @@ public:
     nvtx_counters(nvtx_counters const&) noexcept            = default;
     nvtx_counters& operator=(nvtx_counters const&) noexcept = default; ///< shares the counters
 
-    /// Returns true if `other` shares the counters, as copies do. A resource that both observe
-    /// (`fallback`, `segregated`) sends its events to one of both only.
+    /// Returns true if `other` shares the counters, as copies do. A resource over two such
+    /// observers, such as `fallback`, then notifies only one of both.
     [[nodiscard]] bool shares_with(nvtx_counters const& other) const noexcept {
         return books_ == other.books_;
     }

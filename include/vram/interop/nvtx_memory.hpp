@@ -39,8 +39,8 @@ public:
     nvtx_memory(nvtx_memory const&) noexcept            = default;
     nvtx_memory& operator=(nvtx_memory const&) noexcept = default; ///< also shares the regions
 
-    /// Returns true if `other` shares the regions, as copies do. A resource that both observe
-    /// (`fallback`, `segregated`) sends its events to one of both only.
+    /// Returns true if `other` shares the regions, as copies do. A resource over two such
+    /// observers, such as `fallback`, then notifies only one of both.
     [[nodiscard]] bool shares_with(nvtx_memory const& other) const noexcept {
         return books_ == other.books_;
     }
@@ -50,8 +50,8 @@ public:
     void observe(memory_event<Stream> const& e) noexcept {
         if (!skips(e.kind)) { books_->follow(e); }
     }
-    /// Returns true for an event that `observe` ignores: while no tool checks a chunk, any except
-    /// `chunk_added` and `pages_mapped`.
+    /// Returns true for an event that `observe` ignores: while no chunk is registered with a tool,
+    /// any except `chunk_added` and `pages_mapped`.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept {
         return kind != memory_event_kind::chunk_added && !books_->active() &&
                kind != memory_event_kind::pages_mapped;

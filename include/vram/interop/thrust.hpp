@@ -76,8 +76,8 @@ public:
     thrust_host_allocator(R& stack) noexcept : mr_{ref{stack}} {}
     template <class Other>
     thrust_host_allocator(thrust_host_allocator<Other> const& other) noexcept : mr_{other.mr_} {}
-    // The copy functions are written out, because nvcc compiles defaulted ones for the device as
-    // well.
+    // Written out, because nvcc would compile defaulted copy functions for the device as well,
+    // where the handle `mr_` cannot be copied.
     thrust_host_allocator(thrust_host_allocator const& other) noexcept : mr_{other.mr_} {}
     thrust_host_allocator& operator=(thrust_host_allocator const& other) noexcept {
         mr_ = other.mr_;

@@ -26,8 +26,8 @@
 namespace vram {
 
 namespace detail {
-/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. `R::platform` is tested
-/// first: for Thrust's own types, the other tests would need this concept itself.
+/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. The test of
+/// `R::platform` excludes Thrust's types first: further tests of these would be recursive.
 template <class R, bool Universal>
 concept lent_stack =
     requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
@@ -69,8 +69,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     /// Makes an execution policy for the default stream from Thrust's device tag.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
-    // Selects the policy of the new vector, with its stream, for a copy. Otherwise Thrust would
-    // select the default stream.
+    // Thrust asks for the policy of a copy into a new vector: returns that of the vector, with its
+    // stream, instead of the default stream.
     friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
                                                          thrust_system& to) {
         return to;

@@ -62,7 +62,7 @@ public:
     using device        = typename platform::device;
     using stream        = typename platform::stream;
 
-    /// The largest number of devices.
+    /// Largest number of devices: the numbers of the devices must be smaller than this.
     static constexpr std::size_t most_devices = 64;
 
     /// Makes an allocator. At its first use of a device `d`, it calls `make(d)` for the stack.

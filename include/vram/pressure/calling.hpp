@@ -31,8 +31,8 @@ public:
     /// Makes a retry policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
-    /// Called by `retrying` after a refusal. Returns true if the request should be tried again, as
-    /// the program's function does.
+    /// Called by `retrying` after a refusal. Calls the program's function and returns its result,
+    /// which is true to try the request again.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
         detail::user_code<typename R::platform> const lines;

@@ -18,7 +18,8 @@ namespace vram {
 struct split_options {
     /// The number of items in a piece is a multiple of this, except in the last piece.
     std::size_t granule = 1;
-    /// No piece is halved to fewer items than this. Rounded up to a multiple of `granule`.
+    /// Smallest number of items to which a piece may be halved, rounded up to a multiple of
+    /// `granule`.
     std::size_t least = 1;
     /// Number of finished pieces after which the largest size of a piece, `size()`, doubles. 0
     /// means that `size()` never grows.

@@ -59,8 +59,8 @@ public:
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
-        // Selects the last stored figures up to step `found.since`, after which the growth began:
-        // `live` and `sites` are the changes since then.
+        // `then` becomes the last stored point up to the step `found.since`. `live` and `sites` are
+        // the changes since that point.
         point const*      then = &marks_[0];
         std::size_t const live = memory_->usage().live;
         for (point const& each : marks_) {

@@ -53,15 +53,15 @@ public:
     /// an upper bound of it (see `peak_is_exact`).
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
-        return risen(detail::larger_of(h.then, h.since), before_.live);
+        return risen(detail::larger_of(h.at_start, h.later), before_.live);
     }
 
     /// Returns true if `peak()` was reached in this scope, and false if it is only an upper bound.
     [[nodiscard]] bool peak_is_exact() const {
         memory_usage const after = now();
         heights const      h     = seen(after);
-        return h.since > h.then ||
-               (h.since == h.then && (after.live == h.since || before_.live == h.since));
+        return h.later > h.at_start ||
+               (h.later == h.at_start && (after.live == h.later || before_.live == h.later));
     }
 
     /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
@@ -82,11 +82,11 @@ public:
 
 private:
     struct heights {
-        std::size_t then;  ///< peak of the live bytes in the figures at the start (`before_`)
-        std::size_t since; ///< peak of the live bytes in the figures of a later time
+        std::size_t at_start; ///< peak of the live bytes at the start of the measurement
+        std::size_t later;    ///< peak of the live bytes in later figures
     };
-    /// Returns the peaks of live bytes in the figures `before_` and `after`. If `restart_peaks` or
-    /// `raise_peaks` was called between them, returns `highest_live()` of both instead.
+    /// Returns the peaks of live bytes in `before_` and `after`. If the peaks were reset or
+    /// raised in between, returns `highest_live()` of both: the peaks since the resource was made.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};

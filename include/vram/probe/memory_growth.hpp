@@ -23,8 +23,8 @@ struct memory_growth {
     std::size_t   bytes = 0; ///< growth in bytes from the step `since` to the step `until`
     /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
     std::size_t live = 0;
-    /// The step since which `live` and `sites` count: the last step up to `since` of which the
-    /// watch has stored figures. It does not store those of each step.
+    /// The step from which on `live` and `sites` count: the last one up to `since` with stored
+    /// figures. The watch stores the figures of few steps.
     std::uint64_t live_since = 0;
     /// At most five lines of text, each a tag and a program line with risen live bytes. Empty
     /// without a layer `tracking`.

@@ -17,7 +17,7 @@ namespace vram {
 /// The mistakes that `survives_oom` finds.
 enum class oom_fault : unsigned char {
     none,
-    leak,      ///< with a refusal, more bytes are live after the run than without one
+    leak,      ///< a run left more live bytes than an earlier run without a refusal
     swallowed, ///< the function returned another value than without a refusal
     /// A refusal had a lasting effect: the next run, in which no request was refused, threw or
     /// returned another value than the first run.
@@ -25,7 +25,7 @@ enum class oom_fault : unsigned char {
     double_free,       ///< the tested code freed a block twice
     wrong_size,        ///< a block was freed with another size or alignment than allocated
     error_reported,    ///< the tested code caused an error that was reported to the error sink
-    endless_retry,     ///< `survives_oom_options::most_refusals` refusals did not end a run
+    endless_retry,     ///< a run had `survives_oom_options::most_refusals` refusals
     unsteady,          ///< two runs without a refusal differ, so no other run can be compared
     too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
 };

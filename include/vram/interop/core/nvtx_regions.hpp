@@ -61,16 +61,16 @@ public:
             from = end;
         }
     }
-    /// Called before a chunk [from, to) is added: removes the overlapping heaps that are `ended` (a
-    /// capture has removed their chunks). `captured` is true if a capture allocated the new chunk.
+    /// Removes the heaps that were kept for captured graphs and overlap the new chunk [from, to).
+    /// `captured` is true if a capture allocated this chunk.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
-            // A capture reuses memory that CUDA has not freed: the tool still has the old heap, so
-            // it is removed there, too.
+            // A captured chunk reuses memory that CUDA has not freed: the tool still has the old
+            // heap, which is removed there, too.
             if (captured) { return drop_heap(h); }
-            // Otherwise CUDA has freed the memory, and the tool has removed the old heap by itself:
-            // erases only the records of this table.
+            // Without a capture, CUDA has freed the old memory, and the tool has removed its heap
+            // by itself: erases only the records of this table.
             for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
             for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
             heaps_.erase(h);
@@ -93,8 +93,8 @@ public:
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
 
-    /// Registers the block [from, to) of the resource `name` with the NVTX tool as usable memory,
-    /// named by the thread's tag.
+    /// Registers the block [from, to) of the resource `name` as memory that kernels may use. If
+    /// `captured` (allocated in a capture), it may share a region kept for graphs.
     void allocate(address from, address to, char const* name, bool captured) noexcept {
         bool any = false;
         for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
@@ -109,9 +109,8 @@ public:
         } catch (std::bad_alloc const&) { return forfeit(from, to); }
         add_regions(from, to, current_tag());
     }
-    /// Removes the region of a freed block, unless a captured graph may use it: the free is
-    /// `captured`, or a capture allocated the block and `until_reset` is true. Keeps the record,
-    /// because the free may be refused.
+    /// Removes the region of the block at `from`, which the resource `name` frees. The region stays
+    /// if a captured graph may use it. The record stays for `restore`.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
@@ -157,23 +156,23 @@ public:
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if a region of freed memory in [from, to) is kept for captured graphs, or may
-    /// be: a heap that `forfeit` made one region has no records of them.
+    /// Returns true if captured graphs may use freed memory in [from, to): a region there is kept
+    /// for them, or `forfeit` has made a heap one region.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
         for_overlapping(heaps_, from, to, [&](auto h) { any |= h->second.whole; });
         return any;
     }
-    /// Removes the regions kept for captured graphs in [from, to), here and at the tool. Parts of
-    /// them outside of the range stay registered.
+    /// Removes [from, to) from the regions kept for captured graphs, also at the tool. The rest of
+    /// such a region stays.
     void forget_kept(address from, address to) noexcept {
         try {
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Called without host memory for a record: makes each heap that overlaps [from, to) one
-    /// region, so that the tool permits all accesses to it.
+    /// For a lack of host memory for records: makes each heap that overlaps [from, to) one region,
+    /// in which the tool permits every access.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -200,14 +199,14 @@ private:
     struct heap {
         address   end = 0;
         nvtx_heap is{};
-        bool      ended = false; ///< true if a capture removed the chunk, which a graph may use
+        bool      ended = false; ///< true if removed during a capture, and kept for its graph
         bool      whole = false; ///< true if a lack of host memory made the whole heap one region
     };
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;     ///< number of `freed` events not refused yet; 0 if live
-        bool        has_region = true;  ///< true: has its own region; false: is in one of `kept_`
+        unsigned    frees      = 0;     ///< number of frees, without refused ones; 0 if live
+        bool        has_region = true;  ///< false: a region in `kept_` has the memory
         bool        captured   = false; ///< true if a capture allocated the block
     };
 
@@ -246,8 +245,8 @@ private:
         h->second.is.remove();
         heaps_.erase(h);
     }
-    /// Removes the regions kept for captured graphs in [from, to), here and at the tool. Their
-    /// parts outside of the range stay, because other graphs may use them.
+    /// Removes [from, to) from the regions kept for captured graphs, also at the tool. The rest of
+    /// such a region stays kept, because other graphs may use it.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
             auto const [begin, end] = *k;
@@ -260,8 +259,8 @@ private:
         kept_.insert_or_assign(from, to);
         add_regions(from, to);
     }
-    /// If the block [from, to), allocated in a capture, overlaps regions kept for graphs, merges
-    /// all into one kept region and returns true. Otherwise returns false.
+    /// If regions kept for graphs overlap the block [from, to), merges them into one that contains
+    /// the block, and returns true. Otherwise returns false.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
@@ -272,7 +271,7 @@ private:
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        // One region kept for captured graphs contains the block, which needs no other region.
+        // One kept region contains the block already, so the tool needs no change.
         if (first != kept_.end() && first->second == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
         keep(begin, end);

@@ -42,8 +42,8 @@ public:
         : asked_at_end<scope_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// Implements `VRAM_CHECK_BALANCED`: stores the live blocks at the start of a scope in a
-/// `balance_facts`, which the macro's function `ask` checks at the end.
+/// Stores the live blocks at the start of a scope in a `balance_facts`, and calls `ask` with it at
+/// the end, for `VRAM_CHECK_BALANCED`.
 template <class Resource, class Question>
 class checked_balance : public asked_at_end<balance_facts<Resource>, Question> {
 public:

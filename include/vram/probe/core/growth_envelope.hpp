@@ -29,9 +29,10 @@ struct steady_rise {
 };
 
 /// Finds a steady rise, as a leak causes it, in a sequence of sizes, one for each step of a
-/// program. Stores only the sizes that all later sizes exceed. A rise is steady if it is almost
-/// straight, 1.5 times as high as each swing (a rise that fell again) within it, and about twice as
-/// long or twice as high as each earlier swing. One thread at a time.
+/// program. Stores only the sizes that all later sizes exceed. One thread at a time.
+///
+/// A steady rise is almost straight. It is 1.5 times as high as each swing (a rise that fell again)
+/// within it, and no earlier swing was at least about half as long and half as high.
 class growth_envelope {
 public:
     /// Adds the size of the next step. The first step has the number 0.
@@ -56,9 +57,9 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns the longest steady rise of `least` or more steps up to the last step. A warm-up
-    /// and a plateau at its beginning are left out if the rest suffices. All members are 0 if there
-    /// is none.
+    /// Returns a steady rise of `least` or more steps up to the last step, as long as possible. If
+    /// a warm-up or a plateau at its start can be left out, begins after it. All members are 0 if
+    /// there is none.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         std::size_t const stride = 1 + entries_.size() / 64;
@@ -80,8 +81,8 @@ private:
         std::size_t   size;
         /// The largest size from `step` on, up to the step before that of the next entry.
         std::size_t top;
-        /// Greatest height above `size` that the sizes reached before they fell again, to the next
-        /// entry's size or below; 0 if they did not.
+        /// Greatest height above `size` from which later sizes fell again, to the size of the next
+        /// entry or below; 0 if they never fell so.
         std::size_t swing;
     };
 
@@ -110,8 +111,8 @@ private:
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Returns true if the rise from the entry `i` on is long enough (`least` steps), 1.5 times as
-    /// high as each swing within it, and new (`is_new`).
+    /// Returns true if the rise from the entry `i` on has at least `least` steps, is 1.5 times as
+    /// high as each swing within it, and is unlike earlier swings (`is_new`).
     [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
         std::uint64_t const length = last().step - entries_[i].step;
         std::size_t const   height = last().size - entries_[i].size;
@@ -133,16 +134,16 @@ private:
         }
         for (std::size_t width = parts / 2; width >= 4 && width * length / parts >= least;
              width -= (width + 7) / 8) {
-            // A plateau is `width` stretches long and ends at `q`. It begins at most twice its
-            // length after `first`.
+            // Tries each plateau of `width` stretches that ends at the stretch `q` and begins at
+            // most twice its length after `first`.
             for (std::size_t q = smaller_of(parts - width, 3 * width); q >= width; --q) {
-                // The plateau rises by less than a quarter of `usual`, the later average for its
-                // length.
+                // `usual` is the average rise of `width` stretches after `q`. A plateau rises by
+                // less than a quarter of it.
                 double const slope = (at[parts] - at[q]) / static_cast<double>(parts - q);
                 double const usual = slope * static_cast<double>(width);
                 bool         found = 4 * (at[q] - at[q - width]) < usual;
-                // Each later part of half that length must rise by a quarter of the average.
-                // Otherwise the sizes grow by jumps, and there is no plateau.
+                // Each `width / 2` stretches after the plateau must rise by a quarter of their
+                // average. Otherwise the sizes grow by jumps, and there is no plateau.
                 for (std::size_t k = q; found && k + width / 2 <= parts; ++k) {
                     found = 8 * (at[k + width / 2] - at[k]) >= usual;
                 }
@@ -217,8 +218,8 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// `returned_[i]` is the greatest height of the rises that fell again and whose length in steps
-    /// is a number of `i` bits (`order_of`).
+    /// `returned_[i]` is the greatest height of the swings (rises that fell again) with a length of
+    /// 2^(i-1) to 2^i - 1 steps.
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };

@@ -111,7 +111,7 @@ private:
         std::byte*    slot;
         guarded_block block;
         stream_name   on;
-        bool          failed = false; ///< the wait for the copies failed: they are not compared
+        bool          failed = false; ///< true if the wait for the copies failed: not compared
     };
 
     void give_back(std::byte* slot) noexcept {

@@ -149,9 +149,8 @@ private:
         return out;
     }
 
-    /// Returns the live bytes by `usage()`. If `memory_` has no `usage()`, or is the layer
-    /// `refusing` itself (`Top`), returns those of blocks that were allocated during
-    /// `survives_oom`.
+    /// Returns the live bytes of `memory_` by `usage()`. Without `usage()`, or if `memory_` is the
+    /// layer `refusing` itself (`Top`), returns those of the blocks that `work_` has allocated.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;

@@ -70,7 +70,8 @@ public:
         return *where.back();
     }
 
-    /// Returns two events of a device, which no other run uses.
+    /// Returns two events of the device `where` for the start and the end of one run of a scope:
+    /// unused ones, or new ones.
     [[nodiscard]] events take_events(device_type where) {
         {
             auto const held = lock_.hold();
@@ -85,8 +86,8 @@ public:
         return {Platform::timed_event(where), Platform::timed_event(where), where};
     }
 
-    /// Adds the host time and the memory of a run of the scope `of`, which has ended on the host,
-    /// to the figures of the thread `thread`.
+    /// Adds `run`, the host time and the memory of one run of the scope `of`, to the figures of the
+    /// scope for the thread `thread`.
     void add(scope& of, unsigned thread, profile_row const& run) {
         auto const held = lock_.hold();
         of.of_thread(thread).merge(run);
@@ -189,7 +190,7 @@ private:
         for (auto const& each : of.inner) { reset(*each); }
     }
 
-    platform_lock<Platform> reading_; ///< for one `rows` or `clear` at a time; taken before `lock_`
+    platform_lock<Platform> reading_; ///< lets one `rows` or `clear` run; taken before `lock_`
     platform_lock<Platform> lock_;
     scope                   top_; ///< root of the tree; its `inner` are the outermost scopes
     std::list<unread>       waiting_;

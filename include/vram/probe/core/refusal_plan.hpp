@@ -48,8 +48,8 @@ struct tried_free {
 };
 
 /// Selects the requests of a `refusing` layer that are refused during a trial, which is one call of
-/// `survives_oom` with many runs. Counts requests of the thread that called `survives_oom`, and of
-/// simulated threads that inherit the trial. Any thread may call the functions of the layer; one
+/// `survives_oom` with many runs. Counts requests of the thread that called `survives_oom`, and
+/// usually of each `sim_thread` that it starts. Any thread may call the functions of the layer; one
 /// thread begins and ends runs.
 template <class = only_if_used>
 class refusal_plan {
@@ -58,8 +58,8 @@ public:
     refusal_plan(refusal_plan&&) = delete;
     ~refusal_plan()              = default;
 
-    /// Begins a trial (one call of `survives_oom`). Returns the number of the trial, which its
-    /// threads have in `trial_of_thread`.
+    /// Begins a trial (one call of `survives_oom`) and returns its number, to which
+    /// `trial_of_thread` must be set in the threads of the trial.
     std::uint64_t begin_trial() {
         auto const held = lock_.hold();
         forget();

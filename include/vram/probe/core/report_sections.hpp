@@ -54,8 +54,8 @@ struct report_sections {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Stores the tags and the live blocks of a layer `tracking`, and the sums over them that no
-    /// outer layer has set. Does nothing after the call for an outer layer `tracking`.
+    /// Stores the tags and live blocks of the outermost layer `tracking`, and sets from them the
+    /// sums that are not set yet. Ignores further layers `tracking`.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
