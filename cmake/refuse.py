@@ -4,7 +4,7 @@
 
     refuse.py [--cccl DIR] [--precompiled FOLDER] COMPILER FILE [INCLUDE...]
         COMPILER: g++, clang++ or nvcc; INCLUDE: further folders, for "// needs: cuda"; DIR: a CCCL of version 3.4 or later;
-        FOLDER: vram's headers, precompiled for this compiler, which take half the time
+        FOLDER: vram's headers, precompiled for this compiler
     refuse.py --precompile FOLDER COMPILER    writes FOLDER; for g++ and clang++
 
 FILE holds lines
@@ -60,8 +60,21 @@ def precompile(folder, compiler):
     header = folder / "headers.hpp"
     header.write_text("#include <vram/vram.hpp>\n#include <vram/sim/sim.hpp>\n")
     # For "-include headers.hpp", clang takes headers.hpp.pch and g++ takes headers.hpp.gch.
-    kind = "pch" if "clang" in pathlib.Path(compiler).name else "gch"
-    subprocess.run([compiler, "-std=c++20", f"-I{INCLUDE}", "-x", "c++-header", header, "-o", f"{header}.{kind}"], check=True)
+    clang = "clang" in pathlib.Path(compiler).name
+    options = ["-o", f"{header}.pch", "-fpch-instantiate-templates"] if clang else ["-o", f"{header}.gch"]
+    subprocess.run([compiler, "-std=c++20", f"-I{INCLUDE}", *options, "-x", "c++-header", header], check=True)
+
+
+def worth_precompiled(compiler, text):
+    """Returns true if the program `text` compiles faster with the precompiled headers. g++ instantiates their templates
+    again in every program, which takes longer than to parse the few headers of a program without the simulated device."""
+    return "clang" in compiler or re.search(r"^#include <vram/sim/", text, re.MULTILINE)
+
+
+def diagnose(command, file):
+    """Compiles the file, and returns the exit status and the output."""
+    result = subprocess.run([*command, file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    return result.returncode, result.stdout
 
 
 def main():
@@ -80,6 +93,8 @@ def main():
         del sys.argv[1:3]
     compiler, file, folders = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
     text = file.read_text()
+    if not worth_precompiled(pathlib.Path(compiler).name, text):
+        first_includes = []
     expected = re.findall(r"^// refuse: (.+)$", text, re.MULTILINE)
     name = pathlib.Path(compiler).name
     nvcc = name.startswith("nvcc")
@@ -100,19 +115,25 @@ def main():
         folders = [cccl, *folders]
 
     with tempfile.TemporaryDirectory() as scratch:
-        command = [compiler, "-std=c++20", f"-I{INCLUDE}"]
-        command += ["-x", "cu", "-c", "-o", f"{scratch}/out"] if nvcc else [*first_includes, "-fsyntax-only"]
-        command += [part for folder in folders for part in ("-isystem", folder)]
-        result = subprocess.run([*command, file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    if result.returncode == 0:
+        command = [compiler, "-std=c++20", f"-I{INCLUDE}", *(part for folder in folders for part in ("-isystem", folder))]
+        if nvcc:
+            # With -c the front end of nvcc reads the file twice, for the host and for the device; with -ptx only for the
+            # device. What it accepts there may still be refused for the host, or by the host compiler.
+            command += ["-x", "cu", "-o", f"{scratch}/out"]
+            status, output = diagnose([*command, "-ptx"], file)
+            if status == 0:
+                status, output = diagnose([*command, "-c"], file)
+        else:
+            status, output = diagnose([*command, *first_includes, "-fsyntax-only"], file)
+    if status == 0:
         sys.exit(f"{file}: compiles, and must not")
-    missing = [regex for regex in expected if not re.search(regex, result.stdout)]
+    missing = [regex for regex in expected if not re.search(regex, output)]
     if missing:
-        sys.exit(f"{result.stdout}\n{file}: does not compile, but without the message: {missing[0]}")
-    said = "\n".join(first_lines(result.stdout))
+        sys.exit(f"{output}\n{file}: does not compile, but without the message: {missing[0]}")
+    said = "\n".join(first_lines(output))
     missing = [regex for regex in first if not re.search(regex, said)]
     if missing:
-        sys.exit(f"{result.stdout}\n{file}: the first two lines do not say: {missing[0]}\nthey are\n{said}")
+        sys.exit(f"{output}\n{file}: the first two lines do not say: {missing[0]}\nthey are\n{said}")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ set(refusing_cccl "")
 if(EXISTS ${VRAM_CCCL_WHEEL_DIR}/cuda/memory_resource)
   set(refusing_cccl --cccl ${VRAM_CCCL_WHEEL_DIR})
 endif()
-# Half of the time goes to vram's headers: g++ and clang read them precompiled.
+# Most of the time goes to vram's headers: g++ and clang read them precompiled where that is faster.
 set(precompiling ${refusing_compilers})
 list(FILTER precompiling EXCLUDE REGEX "nvcc$")
 foreach(compiler IN LISTS precompiling)
