@@ -307,6 +307,34 @@ TEST_CASE("unloader: holding every slot, a captured stream and a late result are
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("unloader: memory whose streams could not be waited for counts as held") {
+    sim_node                 node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const   told;
+    sim_stream               stream;
+    std::vector<std::size_t> seen;
+    {
+        unloader out{kept{&seen}, stream.view(), {.batch_bytes = unloading::size}};
+        {
+            auto const unsent = out.next();
+            node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
+        }
+        node.faults().clear();
+        CHECK(told.count() != 0);
+        for (std::size_t i = 0; i < 3; ++i) { // the other block suffices
+            auto result = out.next();
+            unloading::produce(stream, result.data(), i + 1);
+            result.send();
+        }
+        auto const held = out.next();
+        CHECK_THROWS_AS((void)out.next(), loader_error); // does not wait forever
+        out.finish();
+    }
+    CHECK(seen == unloading::expected(3));
+    CHECK(told.count(error_kind::leak) == 0);
+    stream.synchronize();
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("unloader: a block without an explicit wait is reused when its copy is complete") {
     if (!sim_ordered_threads) { return; } // the sink may throw before the second result
     doubles::mishaps const told;

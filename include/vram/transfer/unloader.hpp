@@ -155,7 +155,7 @@ private:
 
 /// Device memory for one result. Work on the device writes the result, and `send` passes it to the
 /// unloader. If the object is destroyed without `send`, the destructor waits for the work, and no
-/// result is sent.
+/// result is sent. If the wait fails, the memory is not used again, and counts as held.
 template <class Sink, class Platform, class Device, class Pinned>
     requires result_sink<Sink>
 class unloader<Sink, Platform, Device, Pinned>::result {

@@ -91,3 +91,22 @@ TEST_CASE("slot_memory: a block that no wait covers is not freed, and is reporte
     sim_platform::synchronize(sim_device{});
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("slot_memory: completion flags that no wait covers are reported with their own size") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    node.set_checks({.leaks = false});
+    doubles::mishaps const told;
+    {
+        both               all;
+        remembering::plain memory{sim_resource{}, sim_pinned_resource{}, all.slots, all.pinned,
+                                  all.copies};
+        (void)memory.take(1000, false, 1_MiB);
+        REQUIRE(memory.has_flags());
+        node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
+    }
+    CHECK(told.count(error_kind::leak) == 3); // of both device blocks, then of the flags
+    CHECK(told.last().kind == error_kind::leak);
+    CHECK(told.last().bytes == 3 * 64);
+    node.faults().clear();
+    CHECK(node.reports().empty());
+}

@@ -129,14 +129,15 @@ private:
     /// fails, reports a leak.
     void free_flags() noexcept {
         if (flags_ == nullptr) { return; }
-        if (!wait(copies_)) { return lost(flags_); }
-        sited{host_}.deallocate_sync(flags_, apart * on_host_.size());
+        std::size_t const bytes = apart * on_host_.size();
+        if (!wait(copies_)) { return lost(flags_, bytes); }
+        sited{host_}.deallocate_sync(flags_, bytes);
     }
 
     void give_back(pinned_slot<Platform>& p) noexcept {
         if (p.memory == nullptr) { return; }
         bool const over = p.end_unknown ? device_idle() : p.over == nullptr || wait(*p.over);
-        if (!over) { return lost(p.memory); }
+        if (!over) { return lost(p.memory, bytes_); }
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);
         } else {
@@ -158,7 +159,7 @@ private:
         } else {
             over = over && wait(copies_) && (!s.in_use || wait_for_users(s));
         }
-        if (!over) { return lost(s.memory); }
+        if (!over) { return lost(s.memory, bytes_); }
         if constexpr (resource<Device>) {
             sited{device_}.deallocate(copies_, s.memory, bytes_);
         } else {
@@ -186,11 +187,12 @@ private:
             return false;
         }
     }
-    /// Reports `memory` as a leak. It is not freed, because the device may still use it.
-    void lost(std::byte* memory) noexcept {
+    /// Reports the `bytes` at `memory` as a leak. They are not freed, because the device may still
+    /// use them.
+    static void lost(std::byte* memory, std::size_t bytes) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,
-                      .bytes   = bytes_,
+                      .bytes   = bytes,
                       .cause   = "waiting for the copies that use it failed"});
     }
 

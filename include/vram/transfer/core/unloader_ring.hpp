@@ -104,7 +104,7 @@ public:
     }
     /// Blocks the calling thread until the streams that write the device block `s` (`on` and those
     /// added by `record_stream`) are done, then makes the block free. If a wait fails, the block is
-    /// not used again.
+    /// not used again, and counts as held, so that `take` throws instead of waiting forever.
     void drop(slot& s, stream on) noexcept {
         // A forked child process must not touch the block and its streams: the parent uses them.
         if (!in_owning_process()) { return; }
