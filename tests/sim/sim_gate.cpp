@@ -321,6 +321,26 @@ TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work 
     }
 }
 
+TEST_CASE("sim_gate: a host function is not ordered after those that held the gate before") {
+    for (bool const waited : {false, true}) {
+        sim_node   node{collecting()};
+        sim_stream stream;
+        int        value = 0;
+        sim_gate   gate;
+        sim_thread writer{sim_device{}, [&] {
+                              auto const held = gate.hold();
+                              sim_touch({&value, sizeof value}, sim_access::write);
+                          }};
+        if (waited) { writer.join(); } // the order of the program, at the call
+        sim_launch(stream, {.duration = 40us});
+        sim_call_host(stream, sim_host_work{.reads = {{&value, sizeof value}}},
+                      [&] { auto const held = gate.hold(); });
+        if (!waited) { writer.join(); }
+        stream.synchronize();
+        CHECK(node.reports().empty() == waited);
+    }
+}
+
 TEST_CASE("sim_gate: wait_for ends after a simulated time" * doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node node{collecting()};

@@ -23,7 +23,8 @@ namespace vram {
 
 /// A mutex with a condition variable for threads in simulated time (`sim_thread`). A thread that
 /// holds the gate must make no other call of the simulated device. A host function of a stream
-/// (`sim_call_host`) may hold it.
+/// (`sim_call_host`) may hold it: later holders are ordered after the work before the function, but
+/// the function is not ordered after earlier holders, because its accesses are checked at its call.
 ///
 ///     sim_gate g;
 ///     auto     held = g.hold();

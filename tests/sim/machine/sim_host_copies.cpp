@@ -47,3 +47,31 @@ TEST_CASE("sim_host_copies: a chunk that a device is still copying is reported, 
         device.deallocate_sync(d, 1000);
     }
 }
+
+TEST_CASE("sim_host_copies: the cache has both source and destination if both are pinned") {
+    sim_options o;
+    o.host_bandwidth   = 1'000'000'000;
+    o.copy_latency     = sim_time{0};
+    o.core_cache       = 3000;
+    o.cached_bandwidth = 500'000'000;
+    sim_node            node{o};
+    sim_resource        device;
+    sim_pinned_resource mr;
+    sim_stream          stream;
+    void* const         d         = device.allocate_sync(1000);
+    void* const         from      = mr.allocate_sync(1000);
+    void* const         to        = mr.allocate_sync(1000);
+    auto const          time_from = [&](void* p) {
+        sim_time const since = node.now();
+        sim_copy(stream, d, p, 1000);
+        stream.synchronize();
+        return node.now() - since;
+    };
+    sim_host_copies(to, from, 1000);
+    CHECK(time_from(to) == sim_time{2000});
+    CHECK(time_from(from) == sim_time{2000});
+    CHECK(time_from(to) == sim_time{1000}); // the device's copy took it out of the cache
+    mr.deallocate_sync(from, 1000);
+    mr.deallocate_sync(to, 1000);
+    device.deallocate_sync(d, 1000);
+}

@@ -16,8 +16,8 @@ namespace vram {
 namespace detail {
 
 /// Declares that the calling thread copies `bytes` bytes (null: from or to a file), and adds the
-/// copy's time to its simulated time. With `sim_options::cached_bandwidth`, notes pinned memory as
-/// cached.
+/// copy's time to its simulated time. With `sim_options::cached_bandwidth`, notes the pinned memory
+/// that it reads or writes as cached.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
@@ -31,12 +31,15 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
     std::size_t const  bandwidth = special != 0 ? special : o.host_copy_bandwidth;
     if (bandwidth != 0) { sim_work(sim_transfer_time(bytes, bandwidth), where); }
     if (o.cached_bandwidth == 0) { return; }
-    sim_machine& m = node.machine();
-    if (!pinned && (to == nullptr || !m.is_pinned(to))) { return; }
     // Only pinned memory is recorded, because staging writes pageable memory past the cache.
-    std::lock_guard const held{m.mutex};
-    m.caches.copied(std::this_thread::get_id(), sim_address(pinned ? from : to), bytes,
-                    pinned ? std::size_t{1} : std::size_t{2}, o.core_cache);
+    sim_machine& m    = node.machine();
+    auto const   note = [&](void const* p, std::size_t times) {
+        std::lock_guard const held{m.mutex};
+        m.caches.copied(std::this_thread::get_id(), sim_address(p), bytes, times, o.core_cache);
+    };
+    if (pinned) { note(from, 1); }
+    // A source that is not recorded itself also fills the cache.
+    if (to != nullptr && m.is_pinned(to)) { note(to, pinned ? 1 : 2); }
 }
 
 } // namespace detail
