@@ -30,7 +30,7 @@ namespace vram {
 ///           otherwise some microseconds.
 class call_stack {
 public:
-    /// The largest number of frames.
+    /// The largest number of frames in a call stack.
     static constexpr unsigned most = detail::stack_walk::most;
 
     call_stack() = default; ///< an empty call stack
@@ -67,7 +67,8 @@ private:
 /// Cost      Some microseconds.
 class frame_text {
 public:
-    /// Makes the text for the call that returns to `address`, such as an element of a `call_stack`.
+    /// Makes the text for a return address, such as an element of a `call_stack`: it describes the
+    /// call that returns there.
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
@@ -99,16 +100,15 @@ public:
 
 private:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
-    /// Sets `info` to the program or library that contains `at` (see `dladdr`), and `moved` to its
-    /// address in memory minus that in its file. Returns false if there is none.
+    /// Finds the program or library that contains the address `at`: sets `info` (see `dladdr`), and
+    /// `moved` to its address in memory minus that in the file. Returns false if there is none.
     [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
 #ifdef __GLIBC__
         void* object = nullptr;
         if (::dladdr1(at, &info, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) {
             return false;
         }
-        // The result `moved` is `l_addr`, the first member of `link_map`. <link.h>, which declares
-        // it, would define hundreds of macros.
+        // Reads `link_map::l_addr`. <link.h>, which declares it, would define hundreds of macros.
         std::memcpy(&moved, object, sizeof moved);
         return true;
 #else

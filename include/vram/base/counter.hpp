@@ -30,8 +30,8 @@ struct counter {
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Adds what a nested scope counted from 0 on, as if this counter had counted it next. Raises
-    /// the peak to the old `value` plus `inner.peak`, if that is higher.
+    /// Adds the counts of `inner`, a nested scope that began at 0, as if its `add` and `sub` had
+    /// been called on this counter.
     constexpr void merge(counter const& inner) noexcept {
         peak = detail::larger_of(peak, value + inner.peak);
         value += inner.value;

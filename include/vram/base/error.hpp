@@ -99,9 +99,8 @@ inline constinit thread_local unsigned errors_postponed = 0;
     }
 }
 
-/// Called by the lock classes after locking and before unlocking, so that errors wait until the
-/// thread holds no lock. If `uncount_lock()` returns true, the lock must call
-/// `report_stored_errors()` after unlocking.
+/// Count the locks that the thread holds: called after locking and before unlocking. If
+/// `uncount_lock()` returns true, errors are stored: call `report_stored_errors()` after unlocking.
 [[gnu::always_inline]] inline void            count_lock() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
     return --locks_held == has_errors;
@@ -111,10 +110,9 @@ inline constinit thread_local unsigned errors_postponed = 0;
 /// `biased_lock`; otherwise false.
 [[nodiscard]] inline bool holds_lock() noexcept { return (locks_held & ~has_errors) != 0; }
 
-/// Postpones the errors of its thread: they are stored while it exists. Its destructor passes them
-/// to the error sink, unless the thread still holds a lock or another such object. Used with a
-/// mutex that does not call `count_lock()`, because other resources are called under it. Must be
-/// destroyed after the mutex is unlocked.
+/// While it exists, errors of its thread are stored. Its destructor passes them to the error sink,
+/// unless the thread holds a lock or another such object. For code under a mutex that does not call
+/// `count_lock()`; must be destroyed after the mutex is unlocked.
 class postponed_errors {
 public:
     postponed_errors() noexcept { ++errors_postponed; }
@@ -155,9 +153,9 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Records, if none is recorded yet, a failure of a device for good: its error `code`, which
-/// `text_of(code)` describes. From then on, `report_error` reports this failure in place of the
-/// first error that it may have caused, and drops the others.
+/// Records that a device has failed for good, with the error `code`, which `text_of(code)`
+/// describes; only the first record counts. From then on, `report_error` reports this failure once,
+/// instead of all errors that may follow from it.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);
@@ -169,8 +167,9 @@ inline void forget_device_failure() noexcept {
     detail::failure_reported.store(false);
 }
 
-/// Passes `e` to the error sink: at once, or once the calling thread holds no lock of vram. If a
-/// device failure may have caused `e`, reports only that failure, once (see `note_device_failure`).
+/// Passes `e` to the error sink: at once, or once the calling thread holds no lock of vram. Errors
+/// that a failed device may have caused are replaced by one report of that failure (see
+/// `note_device_failure`).
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_reported.exchange(true)) { return; }

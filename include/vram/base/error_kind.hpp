@@ -16,7 +16,7 @@ namespace vram {
 enum class error_kind {
     foreign_pointer,  ///< a free of memory that this resource did not allocate
     wrong_size,       ///< a free with another size than that of the allocation
-    dead_stream,      ///< freed memory waited for a destroyed stream, or a free was passed one
+    dead_stream,      ///< a stream was destroyed before a free on it, or with pending uses
     platform_error,   ///< a call of the platform, such as `cudaFree`, failed; `code` is its error
     leak,             ///< memory was live when its resource or scope ended, or could not be freed
     double_free,      ///< a free of a block that is free already
@@ -82,7 +82,7 @@ struct error {
     /// of the byte that was overwritten.
     void const* pointer = nullptr;
     /// Number of bytes passed to the failed function. For a leak, the sum of all leaked bytes; for
-    /// a dead stream without `pointer`, the freed bytes that waited for it.
+    /// a destroyed stream, if `pointer` is null, the freed bytes that waited for it.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
     /// Line of vram's source that reports the error.

@@ -20,7 +20,7 @@ struct memory_usage {
     std::size_t reserved      = 0; ///< bytes obtained from the upstream or the device
     std::size_t peak_live     = 0; ///< the highest `live` since the last reset of the peaks
     std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
-    /// The highest `live` before the last reset of the peaks, or an upper bound of it.
+    /// Upper bound, usually exact, of `live` before the last reset of the peaks.
     std::size_t past_peak = 0;
     /// Bytes of the largest free block. A larger request needs memory from the upstream or the
     /// device; a smaller one may need it too.

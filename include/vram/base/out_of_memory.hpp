@@ -56,7 +56,7 @@ class out_of_memory : public std::bad_alloc {
 public:
     explicit out_of_memory(shortage const& numbers) noexcept : numbers_{numbers} {}
 
-    /// Returns the numbers of the refused allocation; a layer fills in those that it knows.
+    /// Returns the numbers of the refused allocation. Layers above may change them.
     [[nodiscard]] shortage const& numbers() const noexcept { return numbers_; }
     [[nodiscard]] shortage&       numbers() noexcept { return numbers_; }
 

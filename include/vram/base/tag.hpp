@@ -62,8 +62,8 @@ private:
 
 namespace detail {
 
-/// A scope `tagged` that has not ended. `find` returns its tag. The tag of a scope with a literal
-/// is made when `find` first needs it.
+/// A scope `tagged` that has not ended. `find` returns its tag. It makes the tag of a string
+/// literal at its first call, so that a scope without allocations is cheap.
 struct tag_scope {
     tag_scope*      outer;
     char const*     name; ///< name to append to the outer scope's tag; null once `node` is valid

@@ -48,9 +48,9 @@ concept remappable_resource = expandable_resource<R> && requires(R& r, R const& 
     // `remap(from, n, to, m)` moves memory of pages entirely in [from, from + n) to unbacked pages
     // that overlap [to, to + m). Returns the bytes moved; their contents are lost.
     { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
-    // If another page now has the physical memory that last backed the page of `q`, returns that
-    // page, otherwise null. If `remap` moves the memory back, the host need not wait for earlier
-    // uses of `q`, but they must be ordered before later ones.
+    // Returns the other page that now has the physical memory which last backed the page of `q`, or
+    // null. If `remap` moves that memory back, the host need not wait for earlier uses of `q`, but
+    // they must be ordered before later ones.
     { c.moved_to(q) } -> std::same_as<void*>;
     requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
              noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n)) && noexcept(c.moved_to(q))) ||

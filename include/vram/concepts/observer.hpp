@@ -91,10 +91,11 @@ concept skipping_observer = requires(O const& o, memory_event_kind k) {
     { o.skips(k) } noexcept -> std::same_as<bool>;
 };
 
-/// A platform that observes all resources on it. `begin_resource_call` and `end_resource_call`
-/// surround the work of a resource in one call of the program. `begin_program_call` and
-/// `end_program_call` surround code of the program within that, such as an observer; the first
-/// returns a state (such as the depth of nested calls) that the second restores.
+/// A platform that observes all resources on it. A resource calls `begin_resource_call` and
+/// `end_resource_call` around its work, which the platform then attributes to the resource.
+/// `begin_program_call` and `end_program_call` enclose code of the program called within, such as
+/// an observer; the first returns a state (such as the depth of nested calls) that the second
+/// restores.
 ///
 ///     struct my_platform : cuda_platform {
 ///         static void observe(memory_event<stream> const& e) noexcept;

@@ -123,8 +123,7 @@ template <class R>
 template <class R>
 concept perhaps_located = requires(R const& r) { *r.device(); };
 
-/// Returns the device of `r`. Returns the current device if `r` has no `device()`, or is a handle
-/// of a resource that has none.
+/// Returns the device of `r`, or the current device if `r` does not name one.
 template <class R>
 [[nodiscard]] auto device_of_resource(R const& r) {
     if constexpr (located_resource<R>) {
@@ -138,7 +137,8 @@ template <class R>
 }
 } // namespace detail
 
-/// A constant for each optional function that a layer must pass on: true if `R` has the function.
+/// The optional functions of the resource `R` that a layer must pass on: each constant is true if
+/// `R` has the function.
 template <class R>
 struct powers {
     static constexpr bool stream_ordered = resource<R>;
@@ -154,7 +154,7 @@ struct powers {
     static constexpr bool surveyed       = surveyed_resource<R>;
     static constexpr bool peaking        = peaking_resource<R>;
 
-    /// True if `R` has each of these functions that `Upstream` has, as a layer must.
+    /// True if `R` has each function in this list that `Upstream` has, as a layer must.
     template <class Upstream>
     static constexpr bool include =
         stream_ordered >= powers<Upstream>::stream_ordered &&

@@ -20,9 +20,9 @@
 namespace vram {
 namespace detail {
 
-/// A lock for very short critical sections. The thread that locks first owns the *bias*: it locks
-/// and unlocks by plain stores. When another thread locks, the bias is revoked, and all threads
-/// lock by an atomic exchange.
+/// A lock for very short critical sections. The thread that locks first owns the *bias* (if
+/// `process_fence` is available): it locks and unlocks by plain stores. When another thread locks,
+/// the bias is revoked, and all threads lock by an atomic exchange.
 ///
 /// Threads   The lock must not be moved while a thread holds or awaits it.
 /// Cost      A waiting thread polls: call no upstream and no waiting platform function under the
@@ -79,32 +79,31 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
-    /// Takes the lock by plain stores if the calling thread owns the bias. Otherwise returns a
-    /// guard without the lock: its `owns_lock()` returns false.
+    /// Takes the lock if the calling thread can do so by plain stores (it owns the bias). Otherwise
+    /// returns a guard without the lock: its `owns_lock()` returns false.
     [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
         return guard{*this, guard::only_by_bias{}};
     }
 
 private:
     enum class use : unsigned char {
-        /// Only one thread takes the lock, by plain stores (it owns the bias). Also the initial
-        /// state.
+        /// Only the thread `first_` locks, by plain stores. If it is null, none has locked yet.
         alone,
-        /// A second thread is revoking the bias: it waits until the owner of the bias has unlocked.
+        /// Another thread waits until `first_`, which locks by plain stores, has unlocked.
         ending,
-        /// The bias was revoked: each thread, also `first_`, takes the lock by an atomic exchange.
+        /// All threads take the lock by an atomic exchange.
         shared,
     };
 
-    /// Takes the lock. Returns true if that took plain stores only (the thread owns the bias).
+    /// Takes the lock. Returns true if by plain stores, false if by an atomic exchange.
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         return take_by_bias() || take_with_others();
     }
     [[nodiscard, gnu::always_inline]] bool take_by_bias() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            // The compiler must not move the load of `use_` above the store to `inside_`. The CPU's
-            // order of the two is ensured by `process_fence::make()` in `share`.
+            // A compiler fence is enough between the store to `inside_` and the load of `use_`: for
+            // the CPU, `share()`, which revokes the bias, calls `process_fence::make()`.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
@@ -118,18 +117,18 @@ private:
         }
         return await();
     }
-    /// Tries to take the lock by an atomic exchange. Returns false if the lock is taken, or if one
-    /// thread locks by plain stores.
+    /// Tries to take the lock by an atomic exchange. Returns false if a thread holds it, or if
+    /// `use_` is not `shared`.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
-        // After the caller read `use_`, the bias may have been given back to the thread `first_`.
-        // The exchange then does not exclude that thread, so it is undone.
+        // Since the caller read `use_`, the thread `first_` may have been allowed plain stores
+        // again. It does not read `taken_`, so the exchange is undone.
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Gives the bias back to its former owner, the thread `first_`, once it has taken the lock
-    /// `enough_` times in a row by an exchange. The caller must hold the lock.
+    /// Counts how often in a row the thread `first_` locks by an exchange. After `enough_` times,
+    /// lets it lock by plain stores again. The caller must hold the lock.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -156,14 +155,14 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias, so that all threads lock by an exchange until `count()` gives it back.
-    /// Waits until the owner of the bias, if any, has unlocked.
+    /// Makes all threads lock by an atomic exchange, until `count()` allows plain stores again.
+    /// Waits until `first_`, if not null, has unlocked.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
             process_fence::make();
-            // After the fence, either the owner of the bias reads `use::ending` and does not lock,
-            // or its store to `inside_` is visible here, and this thread waits.
+            // After the fence, either `first_` reads `use::ending` and does not lock, or its store
+            // to `inside_` is visible here, and this thread waits.
             for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
         }
         use_.store(use::shared, std::memory_order_release);
@@ -201,21 +200,21 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// The thread that owns the bias or owned it last, identified by the address of its
-    /// `locks_held`. Null if no thread has owned it yet.
+    /// The thread that may lock by plain stores, or last could: the address of its thread-local
+    /// `locks_held`. Null if there was none yet.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True while the owner of the bias holds the lock by a plain store. May also be true during a
+    /// True while the thread `first_` holds the lock by a plain store. May also be true during its
     /// failed attempt to lock.
     mutable std::atomic<bool> inside_ = false;
     /// True while a thread holds the lock by an atomic exchange. May also be true during a failed
     /// attempt to lock.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that the thread `first_`, the former owner of the bias, took the
-    /// lock by an exchange at its first attempt.
+    /// Number of times in a row that the thread `first_` took the lock by an exchange, at its first
+    /// attempt. At `enough_`, it may lock by plain stores again.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which the thread `first_` gets the bias back. Each time that
-    /// happens, it is doubled (up to a limit), because revoking the bias is slow.
+    /// Value of `in_a_row_` at which `first_` may lock by plain stores again. Doubled each time, up
+    /// to a limit, because revoking that is slow.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

@@ -48,18 +48,18 @@ struct frame_rule {
     /// Distance in bytes from the register `from` to the end of the frame. The return address is in
     /// the 8 bytes below the end.
     std::int32_t size = 0;
-    /// If `saved`: offset in bytes (negative) from the end of the frame to the caller's rbp.
+    /// If `saved`: where the caller's rbp is saved, in bytes (negative) from the end of the frame.
     std::int32_t rbp = 0;
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
-    /// Returns the rule for the function that contains the call before `return_address`; `unknown`
-    /// if no rule is found.
+    /// Returns the rule for the function that made the call before `return_address`. The rule's
+    /// `from` is `unknown` if none can be read.
     [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
 };
 
-/// Reads the rule for one call from the unwind table (DWARF, .eh_frame) of the library that
-/// contains the function.
+/// Reads the `frame_rule` of one call (how to get from the function that makes it to the function's
+/// caller) from the unwind table (DWARF, .eh_frame) of its library.
 class frame_table_reader {
 public:
     explicit frame_table_reader(std::size_t offset) noexcept : offset_{offset} {}
@@ -118,7 +118,7 @@ private:
     /// supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
-        case 0x00: return encoding == 0x50 ? 0 : 8; // a pointer, unless DW_EH_PE_aligned (0x50)
+        case 0x00: return encoding == 0x50 ? 0 : 8; // a pointer; 0 for DW_EH_PE_aligned
         case 0x02:
         case 0x0A: return 2;
         case 0x03:
@@ -130,7 +130,7 @@ private:
     }
 
     /// Reads the table entry that several functions share (DWARF's common information entry).
-    /// Returns false if it is not supported.
+    /// Returns false if the entry has a feature that is not supported.
     [[nodiscard]] bool common(std::uint8_t const* cie) noexcept {
         std::uint32_t const length  = word<std::uint32_t>(cie);
         std::uint8_t const  version = cie[8];
@@ -157,15 +157,15 @@ private:
                 break;
             }
             case 'L': ++at_; break;
-            default: return false; // unsupported, such as 'S' (frame made by a signal)
+            default: return false; // unsupported letter, such as 'S' (frame made by a signal)
             }
         }
         at_ = after;
         return run(cie + 4 + length);
     }
 
-    /// Executes unwind instructions (DW_CFA opcodes) from `at_` to `end`, as far as they apply to
-    /// the call at `offset_`. Returns false if one is not supported.
+    /// Executes unwind instructions (DW_CFA opcodes) from `at_` to `end`, up to the first that is
+    /// for code after the call at `offset_`. Returns false if one is not supported.
     [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
         while (at_ < end && place_ <= offset_) {
             std::uint8_t const  op   = *at_++;
@@ -185,7 +185,7 @@ private:
         switch (op) {
         // DW_CFA_nop: changes nothing.
         case 0x00: return true;
-        // DW_CFA_advance_loc1, 2, 4: what follows holds from a later offset in the function on.
+        // DW_CFA_advance_loc1, 2, 4: the next instructions apply to code from a later offset on.
         case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true;
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
@@ -229,7 +229,7 @@ private:
             skip_augmentation();
             return which != reg_rbp && which != reg_return;
         }
-        case 0x2E: // DW_CFA_GNU_args_size: bytes of pushed arguments; does not change the rule
+        case 0x2E: // DW_CFA_GNU_args_size: bytes of pushed arguments; not needed
             static_cast<void>(take_unsigned());
             return true;
         default: return false;
@@ -256,8 +256,8 @@ private:
     std::uint64_t       code_factor_  = 1;
     std::int64_t        data_factor_  = 1;
     std::size_t         pointer_size_ = 8;
-    /// Offset in bytes from the start of the function to the code for which `now_` is the rule.
-    /// Advance instructions raise it.
+    /// Offset in bytes, from the start of the function, of the code from which on the rule `now_`
+    /// holds.
     std::uint64_t place_ = 0;
     frame_rule    now_{};
     frame_rule    first_{}; ///< rule at the start of the function; DW_CFA_restore returns to it

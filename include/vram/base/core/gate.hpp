@@ -64,8 +64,8 @@ public:
         notify_awake();
         condition_.notify_all();
     }
-    /// Makes the threads that poll in `wait_awake` call their `ready` again. Threads that sleep in
-    /// `wait` or `wait_for` sleep on. Makes no system call.
+    /// Makes the threads that poll in `wait_awake` call their `ready` again. Does not wake threads
+    /// that sleep in `wait` or `wait_for`, and so needs no system call.
     void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
 private:
@@ -74,9 +74,8 @@ private:
     std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
 };
 
-/// Waits at the gate `g` until `ready()` returns true, after the caller has polled for the time
-/// `polls`. With simulated time, the caller does not poll; the gate counts the first `polls` of the
-/// wait as polling.
+/// Waits at the gate `g` until `ready()` returns true. With simulated time, the first `polls` of
+/// the wait count as polling; otherwise the caller has already polled for that time.
 template <class Gate, class Guard, class Ready>
 void wait_after_polls(Gate& g, Guard& held, Ready const& ready, std::chrono::nanoseconds polls) {
     if constexpr (requires(Gate& one) { one.wait(held, ready, polls); }) {

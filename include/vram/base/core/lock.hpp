@@ -15,7 +15,7 @@ namespace detail {
 /// A mutex that can be a member of a movable class. The thread that holds it must call no upstream
 /// resource, and no platform function that waits, so that other threads wait only briefly.
 ///
-/// Threads   The owner must not be moved while a thread holds or awaits the lock.
+/// Threads   The object with this member must not be moved while a thread holds or awaits the lock.
 class lock {
 public:
     /// Locks the mutex in its constructor and unlocks it in its destructor.

@@ -12,14 +12,13 @@
 namespace vram {
 namespace detail {
 
-/// Detects the end of the process: `exit` was called, or `main` has returned. An object that owns
-/// memory or handles calls `watch` in its constructor. If it is in static storage, its destructor
-/// then sees that `began` is true, provided that the thread that ends the process has called
-/// `watch`.
+/// Tells if the process is ending: `exit` was called, or `main` has returned. An object that owns
+/// memory or handles calls `watch` in its constructor. The destructor of a static one then sees
+/// that `began` is true, if the thread that ends the process has called `watch`.
 ///
 /// Threads   Any thread may call.
 /// Cost      `began` is one relaxed load; `watch` reads a thread-local flag. A thread that called
-///           `watch` takes 32 bytes when it ends, until the process ends.
+///           `watch` leaves 32 bytes allocated (an `atexit` handler) when it ends.
 class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
@@ -28,8 +27,8 @@ public:
     /// as by cudaErrorCudartUnloading.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
-    /// Makes `began()` return true from the end of the process on: before static objects are
-    /// destroyed, if the thread that ends the process has called `watch`.
+    /// Makes `began()` return true when the process ends. That happens before static objects are
+    /// destroyed if the thread that ends the process has called `watch`.
     static void watch() noexcept {
         // `note` sets `began_`. As `atexit` handlers run last in, first out, it runs before the
         // destructors of static objects constructed before this first call.
@@ -38,8 +37,8 @@ public:
     }
 
 private:
-    /// A thread-local object of each thread that called `watch`. At the end of the thread it
-    /// registers `note` again, to run before the destructors of static objects constructed since.
+    /// When a thread that called `watch` ends, registers `note` with `atexit` again, so that it
+    /// runs before the destructors of static objects constructed since.
     struct farewell {
         ~farewell() { std::atexit(note); }
     };

@@ -7,8 +7,8 @@
 
 #include <vram/base/requirements.hpp>
 
-// <ranges> and <iterator> define much more, and cost nvcc 0.2 s for each file. <span> needs these
-// declarations itself.
+// The <span> of libstdc++ and libc++ declares these names too, and costs nvcc 0.2 s less for each
+// file than <ranges> and <iterator>.
 #include <span> // span
 #if !defined __GLIBCXX__ && !defined _LIBCPP_VERSION
 #include <iterator> // input_iterator_tag, default_sentinel_t

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Reports `e` with the code and text of the exception that is being handled. For the `catch (...)`
-/// of functions that must not throw.
+/// Reports `e` with the text and, for a `std::system_error`, the code of the exception that is
+/// being handled. For the `catch (...)` of functions that must not throw.
 ///
 ///     try { Platform::record(event, s); } catch (...) {
 ///         report_caught({.kind = error_kind::platform_error, .call = "record"});

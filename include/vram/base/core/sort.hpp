@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Restores the order of a binary heap with its last element on top: moves `at[hole]` down until no
-/// child comes after it. `before(a, b)` returns true if `a` comes before `b`.
+/// Moves `at[hole]` down a binary heap, with the element that sorts last at the top, until no child
+/// sorts after it. `before(a, b)` returns true if `a` sorts before `b`.
 template <class Element, class Before>
 void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& before) {
     Element moved = std::move(at[hole]);
@@ -27,7 +27,7 @@ void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& b
 }
 
 /// Sorts `count` elements by heapsort. `before(a, b)` returns true if `a` comes before `b`. Equal
-/// elements keep no order.
+/// elements may change places.
 template <class Element, class Before>
 void sort(Element* at, std::size_t count, Before const& before) {
     for (std::size_t i = count / 2; i-- != 0;) { sift_down(at, i, count, before); }

@@ -104,7 +104,7 @@ private:
 /// Cost      About 40 ns for eight frames by rules; 48 KiB of host memory for each thread.
 class stack_walk {
 public:
-    static constexpr unsigned most = 32; ///< the largest number of frames
+    static constexpr unsigned most = 32; ///< the largest number of frames that `here` returns
 
     /// Returns the innermost `frames` (at most `most`) return addresses of the calling thread. The
     /// first is in the function that calls `here`.
@@ -171,7 +171,7 @@ private:
             void const* address = nullptr;
             frame_rule  is{};
         } rules[sets][ways];
-        /// Number of rules stored so far. The next rule replaces number `turn % ways` of its set.
+        /// Number of rules stored so far. The next rule goes to the place `turn % ways` of its set.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
         std::uintptr_t end    = 0; ///< the first address above the stack; 0 if unknown
@@ -179,8 +179,8 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Walks the stack from the frame address `frame` by the rules of this thread. Returns null if
-    /// that fails or the call stack is not in `stack_depot` yet; the caller then uses the unwinder.
+    /// Walks the stack from the frame address `frame` by this thread's stored frame rules. Returns
+    /// null if that fails or `stack_depot` lacks the stack; the caller then uses the unwinder.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
@@ -196,8 +196,7 @@ private:
             frame_rule const* const rule = its->rule(found[count - 1]);
             if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
             if (rule->from == frame_rule::base::none) { break; }
-            // At its call, the stack pointer of the calling function was just above the return
-            // address.
+            // The stack pointer when the calling function made its call: above the return address.
             std::uintptr_t const low = at + sizeof(void*);
             std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
                                        static_cast<std::size_t>(rule->size);
@@ -212,8 +211,8 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates the memory in which the calling thread stores its frame rules. `its` stays null
-    /// without host memory, or if the thread is ending.
+    /// Allocates `its`, the calling thread's table of frame rules. `its` stays null without host
+    /// memory, or if the thread is ending.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {
@@ -230,11 +229,11 @@ private:
 #if __has_include(<unwind.h>)
     struct walk_state {
         unsigned           asked;
-        void const* const* frame; ///< frame address (rbp) of `here()`, to compute `regular`
+        void const* const* frame; ///< frame address (rbp) of `here()`
         unsigned           count = 0;
         bool               begun = false;
-        /// True if the unwinder confirms that the return address of `here()` is at `frame[1]`,
-        /// where `by_rules` begins. Otherwise no rules are stored.
+        /// True if the unwinder finds the return address of `here()` at `frame[1]`, as `by_rules`
+        /// assumes. Otherwise no rules are stored.
         bool        regular = false;
         void const* frames[most]{};
     };

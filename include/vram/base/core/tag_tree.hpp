@@ -21,7 +21,7 @@ struct tag_node {
     tag_node const* outer; ///< the tag that contains this one, or null
     tag_node const* next;  ///< the next tag with the same index in the table
     std::uint64_t   hash;
-    char const*     path; ///< the names from the outermost on, such as "train/optimizer"
+    char const*     path; ///< names of the outermost to this tag, such as "train/optimizer"
     char const*     name; ///< the last name of `path`
     std::uint32_t   id;   ///< the number of the tag, from 1 on
 };

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// 32 objects (*shards*), of which each thread uses one, by its number. From the 33rd thread on,
-/// threads share shards.
+/// 32 objects (*shards*), one for each thread, so that threads rarely write to the same one.
+/// Threads with equal numbers modulo 32 share a shard.
 ///
 ///     shard& s = shards.mine([](shard& first) { return first.lock.hold(); });
 ///

@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Unlocks the lock of `guard`, a lock guard that holds it, calls `wait()`, and locks it again,
-/// also if `wait` throws.
+/// Unlocks the lock that `guard` holds, calls `wait()`, and takes the lock again, even if `wait`
+/// throws.
 template <class Guard, class Wait>
 void unlocked(Guard& guard, Wait const& wait) {
     struct open {

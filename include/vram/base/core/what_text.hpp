@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// The text of an exception, built in the constructor; a fixed text without host memory. Copies
-/// share the text and never throw.
+/// The text of an exception, built in the constructor; if building it throws, a fixed text replaces
+/// it. Copies share the text and never throw.
 ///
 ///     text_{"vram: the file is too short", [&] { return "vram: " + std::to_string(n) + ...; }}
 class what_text {

@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A host thread that its destructor and the assignment join, for platforms without simulated time.
-/// On another thread, both wait until the callable returns: make it return first, such as by a stop
-/// token.
+/// A host thread, for platforms without simulated time. Its destructor, and an assignment to it,
+/// wait until the callable returns (on the thread itself, they detach it): make it return first,
+/// such as by a stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///
@@ -24,7 +24,7 @@ public:
     worker() = default;
 
     /// Starts `body()` on a new thread, which begins with the tag of the calling thread
-    /// (`current_tag`). The device is ignored; `sim_thread` needs one.
+    /// (`current_tag`). The device is ignored; it makes the parameters those of `sim_thread`.
     template <class Device, class Body>
     worker(Device const&, Body&& body)
         : thread_{[from = current_tag(), run = std::forward<Body>(body)]() mutable {
@@ -40,7 +40,7 @@ public:
     }
     ~worker() { join(); }
 
-    /// Waits for the end of the thread. A thread that calls it for itself is detached instead.
+    /// Waits for the end of the thread. Called on the thread itself, detaches it instead.
     void join() noexcept {
         if (!thread_.joinable()) { return; }
         if (thread_.get_id() == std::this_thread::get_id()) { return thread_.detach(); }

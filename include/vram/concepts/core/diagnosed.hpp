@@ -61,7 +61,7 @@ struct check_pair {
     using type = First;
 };
 
-/// Called if a program copies a non-const layer or pool. Does not compile, with a sentence that
+/// Called if a program copies a non-const layer or pool: stops the compilation with a message that
 /// states the remedy.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
@@ -71,8 +71,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// Called if a program copies a non-const buffer or array. Does not compile, with a sentence that
-/// states the remedy.
+/// Called if a program copies a non-const buffer or array: stops the compilation with a message
+/// that states the remedy.
 template <class Memory>
 [[nodiscard]] constexpr Memory&& refuse_buffer_copy(Memory& memory) noexcept {
     static_assert(always_false<Memory>,
@@ -85,8 +85,8 @@ template <class Memory>
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
 
-/// Called by a pool's constructor from a plain number, as in `pool memory{1_GiB}`. Does not
-/// compile; the error shows the right options.
+/// Called if a program constructs a pool from a plain number, as in `pool memory{1_GiB}`: stops the
+/// compilation with a message that shows the right options.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
     static_assert(always_false<Stack>,
@@ -95,8 +95,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// Called if a program passes a stream to a resource without stream order. Does not compile, with a
-/// sentence that states the remedy.
+/// Called if a program passes a stream to a resource without stream order: stops the compilation
+/// with a message that states the remedy.
 template <class Stream>
 constexpr void refuse_order() noexcept {
     static_assert(always_false<Stream>,
@@ -141,8 +141,8 @@ concept resource_of_another_platform = requires {
     typename R::properties;
 } && !std::same_as<typename R::platform, Platform>;
 
-/// Called if a program passes a resource to a handle of another platform. Does not compile, with a
-/// sentence that states the remedy.
+/// Called if a program passes a resource to a handle of another platform: stops the compilation
+/// with a message that states the remedy.
 template <class R>
 constexpr void refuse_platform() noexcept {
     static_assert(
@@ -157,8 +157,8 @@ template <class Stream, class Platform>
 concept stream_of_another_platform =
     requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
 
-/// False for memory of another platform than `Platform` if that other platform has a device: copies
-/// cannot use it as pinned memory. Memory of the host alone is allowed, because it is pageable.
+/// True if a loader on `Platform` may be given `R` as its pinned memory: `R` belongs to `Platform`,
+/// or to a platform without a device (pageable memory).
 template <class R, class Platform>
 inline constexpr bool pinned_for = true;
 template <class R, class Platform>
@@ -177,8 +177,8 @@ struct check_pinned {
     static constexpr bool value = true;
 };
 
-/// Called if a program passes a stream to memory of another platform. Does not compile, with a
-/// sentence that states the remedy.
+/// Called if a program passes a stream to memory of another platform: stops the compilation with a
+/// message that states the remedy.
 template <class Stream>
 constexpr void refuse_stream() noexcept {
     static_assert(always_false<Stream>,

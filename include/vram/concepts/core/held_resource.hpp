@@ -18,7 +18,7 @@ concept resource_handle = requires(R const& handle) {
     { handle.holds_resource() } -> std::same_as<bool>;
 };
 
-/// Ends the program with the message `what` if `mr` is a handle that was moved from.
+/// Checks (by `expects`, with the text `what`) that `mr` is not a handle that was moved from.
 template <class R>
 constexpr void expect_resource(R const& mr, char const* what) {
     if constexpr (resource_handle<R>) { expects(mr.holds_resource(), what); }

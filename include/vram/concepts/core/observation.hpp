@@ -29,8 +29,8 @@ inline constexpr bool may_skip_events<R> =
     !observing_platform<typename R::platform> &&
     skipping_observer<std::remove_reference_t<decltype(std::declval<R&>().observer())>>;
 
-/// Numbers of waits for freed memory that the calling thread has made streams do (`waits_made`) and
-/// done itself (`host_waits_made`). `observation::waits` compares and restores them.
+/// Numbers of waits for freed memory in this thread: those that it made streams do, and its own. An
+/// `observation` compares them before and after a call.
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 
@@ -81,8 +81,8 @@ private:
 };
 
 /// Notifies the observers of a resource with the upstream `R`: the observer of `R` and an observing
-/// platform. The resource creates the object for one call of the program. The constructor's
-/// arguments become members of each `memory_event`.
+/// platform. The resource creates the object for one call of the program. Each `memory_event` has
+/// the name and the resource's address that the constructor receives.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -100,21 +100,21 @@ public:
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
-    /// Notifies the observers of an event with `bytes` bytes at `memory`, on a stream or null. Does
-    /// nothing if `memory` is null.
+    /// Sends observers an event about `bytes` bytes at `memory`, unless `memory` is null. Does
+    /// nothing here, where there is no observer.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
-    /// Notifies the observers of an event without memory, such as the refusal of a request for
-    /// `bytes`.
+    /// Sends observers an event without memory, such as the refusal of a request for `bytes`. Does
+    /// nothing here, where there is no observer.
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
-    /// Returns an object whose destructor notifies the observers of waits for freed memory that
-    /// were made while the object existed; without observers, an object that does nothing.
+    /// Returns an object with a destructor that tells observers of the waits for freed memory made
+    /// while it existed. Here, without an observer, it does nothing.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Returns the result of `get()`, which allocates. If there are observers, notifies them of the
-    /// allocation or refusal, and of waits for freed memory during `get()`.
+    /// Returns the result of `get()`, which allocates. Tells observers, of which there is none
+    /// here, of the allocation or refusal, and of waits for freed memory.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -127,8 +127,8 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// Observes the waits for freed memory since its construction. `notify` sends events for them
-    /// and restores the thread's counters, so that enclosing calls do not send them again.
+    /// Sends events for this thread's waits for freed memory since its construction. `notify` then
+    /// sets the counters back, so that an enclosing call does not send the events again.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -181,8 +181,8 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // `notify` asks the observer again whether it skips `allocated`: `get` may add the
-                // first chunk, after which some observers want this event.
+                // The observer's answer for `allocated` may change during `get`, such as when it
+                // adds the first chunk. So `notify` asks it again.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;

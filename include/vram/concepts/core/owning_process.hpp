@@ -51,7 +51,7 @@ private:
     unsigned const* forks_here_ = &forks_;
 };
 
-/// Returns true if the process is ending and the threads are simulated. They no longer run, so
+/// Returns true if `is_ending()` is true and the threads are simulated. They no longer run, so
 /// joining one would never end.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {

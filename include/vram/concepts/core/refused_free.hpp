@@ -19,9 +19,8 @@ concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
 };
 
-/// The error of a refused call of `deallocate`, with its arguments. The kind is a foreign pointer,
-/// unless the resource finds the block and calls `found_free` or `found_live`. Then the resource
-/// calls `report`.
+/// The error of a refused call of `deallocate`, with its arguments. Its kind is a foreign pointer
+/// until `found_free` or `found_live` sets another; `report` reports the error.
 struct refused_free {
     error what;
 

@@ -12,10 +12,10 @@
 namespace vram {
 namespace detail {
 
-/// A platform that announces the end of its own streams. `P::hold(s)` returns a counted reference
-/// to a stream: while a copy exists, no other stream gets its handle. `ended()` returns true after
-/// the stream's owner was destroyed; `record(event)` is legal even then. `P::ends()` counts the
-/// owners destroyed so far.
+/// A platform that tells when the owner of a stream was destroyed. `P::hold(s)` returns a counted
+/// reference to the stream `s`: while a copy exists, no other stream gets the handle.
+/// `held.ended()` returns true after the owner was destroyed; `held.record(event)` is legal even
+/// then. `P::ends()` counts the owners destroyed so far.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {

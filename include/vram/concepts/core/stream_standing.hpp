@@ -52,15 +52,15 @@ struct stream_identity {
     typename Platform::device where{};
 };
 
-/// Queries the id and the device of `s`. The calling thread must use the stream, so that no other
-/// thread captures it meanwhile.
+/// Queries the id and the device of `s`. The caller must ensure that no other thread captures the
+/// stream meanwhile, since a query may invalidate the capture.
 template <class Platform>
 [[nodiscard]] stream_identity<Platform> identify(typename Platform::stream s) {
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the id and the device of the stream `s`, which another thread may use or capture.
-/// Returns nothing if `Platform::recall`, which does not query the stream, has not stored them.
+/// Returns the stored id and device of the stream `s`, or nothing if none are stored. Makes no
+/// query if the platform has `recall`, as another thread may capture `s`.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

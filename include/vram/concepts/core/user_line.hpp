@@ -13,8 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// The part of vram, or the program, that calls the platform. A *handle* is an owner of memory,
-/// such as a `buffer`.
+/// The part of vram, or the program, that calls the platform; `handle` is a `buffer` or `array`.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
 /// The purpose of a platform call, for reports: the part of vram that makes the call, and the batch
@@ -24,17 +23,17 @@ struct part_work {
 
     part_kind   part = part_kind::program;
     char const* name = nullptr; ///< text for reports, such as "loader copy of batch"
-    /// Number of the loader's batch or the unloader's result that the call serves, or `none`.
+    /// Number of the loader's batch or the unloader's result of this call; `none` if none.
     std::size_t item = none;
-    /// Number of the batch or result for which the device block was used before, or `none`.
+    /// Number of the batch or result for which the device block was used last before, or `none`.
     std::size_t before = none;
-    /// Id of the stream that used the device block for the batch or result `before`; 0 if not
-    /// known.
+    /// Id of the stream that used the device block for the batch or result with the number
+    /// `before`; 0 if not known.
     std::uint64_t stream = 0;
 };
 
-/// A call of vram that a thread executes, for reports: the line of the program that made it, its
-/// purpose, and the enclosing call of vram, or null.
+/// A call of vram that a thread is executing, for reports: the program's line that made the call,
+/// its purpose, and the enclosing call of vram (null if none).
 struct part_call {
     call_site        at{};
     part_work        work{};
@@ -42,15 +41,16 @@ struct part_call {
 };
 
 /// A platform whose reports name lines of the program. `P::calling_part()` returns a reference to a
-/// pointer of the calling thread: to its innermost call of vram, or null in code of the program.
+/// thread-local pointer to the innermost call of vram that the thread is executing; it is null in
+/// code of the program.
 template <class P>
 concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
-/// While this object exists, reports of the platform (such as the simulated device's) about this
-/// thread's calls name the line `at`, or a known line of an enclosing `user_line`. A `user_code`
-/// hides the lines outside it.
+/// While this object exists, reports of the platform (such as the simulated device's) about calls
+/// of this thread name a line of the program: that of the enclosing `user_line` if known, otherwise
+/// `at`. A `user_code` hides the lines outside it.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
@@ -156,8 +156,8 @@ struct last_use<P> {
         before = item;
         stream = P::id(s);
     }
-    /// Returns the description of a copy for reports: the calling part of vram, its text `name`,
-    /// the batch or result `item`, and the last use of the device block.
+    /// Returns the description of a copy for reports: the part of vram, `name` (such as "loader
+    /// copy of batch"), the batch or result `item`, and the last use of the device block.
     [[nodiscard]] part_work work(part_kind part, char const* name,
                                  std::size_t item) const noexcept {
         return {part, name, item, before, stream};
