@@ -357,8 +357,10 @@ def main():
         (scratch / "cuda/include").symlink_to(cuda_include)
         (scratch / "torch/lib").mkdir()
         run(compiler, "-shared", "-x", "c++", os.devnull, "-o", scratch / "torch/lib/libc10.so")
+        double = scratch / "double.cpp"  # its files in one, which takes a sixth of the time
+        double.write_text("".join(f'#include "{source}"\n' for source in sorted((ROOT / "tests/doubles/cudart").glob("*.cpp"))))
         run(compiler, "-std=c++20", "-O0", "-fPIC", "-shared", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-isystem", cuda_include,
-            *sorted((ROOT / "tests/doubles/cudart").glob("*.cpp")), "-o", scratch / "cuda/lib64/libcudart.so")
+            double, "-o", scratch / "cuda/lib64/libcudart.so")
         environment = os.environ | {"PYTHONPATH": folder, "STAND_IN_CUDA": str(scratch / "cuda"), "CXX": compiler, "CXXFLAGS": "-O0",
                                     "VRAM_TORCH_BUILD": str(scratch / "built")}
         plain = environment | {"CUDA_HOME": str(scratch / "cuda")}  # without PyTorch
