@@ -25,7 +25,8 @@ for source in sources:
                f"}} // namespace example_{source.stem}"]
     names.append(source.stem)
 table = "".join(f'    if (name == "{name}") {{ return example_{name}::example_main(); }}\n' for name in names)
-text = "\n".join(["#include <string_view>", *heads, *bodies, f'#line 1 "{out}"', ""]) + (
+text = "\n".join([*heads, *bodies, f'#line 1 "{out}"', ""]) + (
+    "#include <string_view>\n"
     "int main(int, char** argv) {\n    std::string_view const path{argv[0]};\n"
     "    std::string_view const name = path.substr(path.rfind('/') + 1);\n" + table + "    return 2;\n}\n")
 out.write_text(text)
