@@ -260,10 +260,15 @@ TEST_CASE("sim_options: copies of pinned memory in a cache of the host take long
     CHECK(time(there, host, 1000) == 1000); // the device has copied it
     sim_platform::host_copies(plain, host, 1000);
     CHECK(time(host, there, 1000) == 2000);
-    sim_platform::host_copies(plain, host, 8_KiB);
+    sim_platform::host_copies(plain, host, 8_KiB, true); // the target bypasses the cache
     CHECK(time(host, there, 8_KiB) == 16384);
+    sim_platform::host_copies(plain, host, 8_KiB); // with its target, as large as the cache
+    CHECK(time(host, there, 8_KiB) == 8192);
     sim_platform::host_copies(host, plain, 8_KiB); // with its source, as large as the cache
     CHECK(time(there, host, 8_KiB) == 8192);
+    sim_platform::host_copies(host, plain, 1000);
+    sim_platform::host_copies(host, plain, 500, true); // these bytes are no longer in the cache
+    CHECK(time(there, host, 1000) == 1500);
     sim_platform::host_copies(host, nullptr, 1000); // a file
     CHECK(time(there, host, 1000) == 2000);
     memory.deallocate_sync(there, 8_KiB);

@@ -9,7 +9,7 @@ TEST_CASE("staging_options: the defaults are two chunks of 4 MiB for each of up 
     CHECK(o.chunk_bytes == 4U << 20U);
     CHECK(o.direct_bytes == 1U << 20U);
     CHECK(o.alone_bytes == 512U << 10U);
-    CHECK(o.streaming);
+    CHECK_FALSE(o.streaming.has_value());
     CHECK(o.resolved_threads() >= 1);
     CHECK(o.resolved_threads() <= 8);
     o.threads = 11;

@@ -109,9 +109,11 @@ struct sim_platform {
         return d.machine().options.host_page_tables;
     }
     /// Declares a copy by the calling thread to the race check, and adds its duration to the
-    /// thread's simulated time. A null pointer means a file.
-    static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
-        detail::sim_host_copies(to, from, bytes, w);
+    /// thread's simulated time. A null pointer means a file. `past_caches`: the copy bypasses the
+    /// cache of the core (`sim_options::core_cache`).
+    static void host_copies(void* to, void const* from, std::size_t bytes, bool past_caches = false,
+                            at w = at::current()) {
+        detail::sim_host_copies(to, from, bytes, past_caches, w);
     }
 
     /// The innermost call of vram that the calling thread executes, or null. Reports name the

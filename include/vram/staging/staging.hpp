@@ -68,7 +68,8 @@ public:
             way = this->path_for(from.data(), from.size());
             this->validate(s, to, from.data(), from.size());
             if (core::is_direct(way)) { return this->copied(s, way, to, from.data(), from.size()); }
-            typename ends::source_memory const end{from.data()};
+            typename ends::source_memory const end{from.data(),
+                                                   this->uploads_past_caches(from.size())};
             return this->staged(s, way, to, from.size(), end);
         });
     }
@@ -79,7 +80,8 @@ public:
             way = this->path_for(to.data(), to.size());
             this->validate(s, from, to.data(), to.size());
             if (core::is_direct(way)) { return this->copied(s, way, to.data(), from, to.size()); }
-            typename ends::target_memory const end{to.data(), this->options().streaming};
+            typename ends::target_memory const end{to.data(),
+                                                   this->downloads_past_caches(to.size())};
             auto* const                        only_read = const_cast<void*>(from);
             return this->staged(s, way, only_read, to.size(), end);
         });

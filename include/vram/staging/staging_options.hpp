@@ -8,7 +8,8 @@
 #include <vram/base/requirements.hpp>
 
 #include <cstddef>
-#include <thread> // hardware_concurrency
+#include <optional> // optional
+#include <thread>   // hardware_concurrency
 
 namespace vram {
 
@@ -32,9 +33,10 @@ struct staging_options {
     /// Largest number of bytes that the caller's thread moves through pinned chunks alone. More
     /// bytes are moved by all threads.
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// If true, downloads into memory bypass the CPU's caches where the CPU can do so: faster if no
-    /// thread reads the memory soon.
-    bool streaming = true;
+    /// True: the threads write memory by stores that bypass the CPU's caches, where the CPU can do
+    /// so. False: by ordinary stores. Not set: the faster stores for the number of bytes and
+    /// threads.
+    std::optional<bool> streaming = std::nullopt;
 
     /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of
     /// cores, from 1 to 8.

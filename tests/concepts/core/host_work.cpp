@@ -11,7 +11,7 @@ struct host_work_listener {
     static inline void const* from  = nullptr;
     static inline std::size_t bytes = 0;
 
-    static void host_copies(void* t, void const* f, std::size_t n) {
+    static void host_copies(void* t, void const* f, std::size_t n, bool) {
         to    = t;
         from  = f;
         bytes = n;

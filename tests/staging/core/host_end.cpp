@@ -35,11 +35,12 @@ static_assert(!readable_at<int> && !writable_at<host_end_file const>);
 TEST_CASE("host_end: memory is copied to chunks and back, with and without the cache") {
     std::vector<std::byte> from(10'000), chunk(10'000), to(10'000);
     for (std::size_t i = 0; i < from.size(); ++i) { from[i] = static_cast<std::byte>(i % 251); }
-    host_ends::source_memory const source{from.data()};
-    source.fill(chunk.data(), 100, 9'900);
-    CHECK(chunk[0] == from[100]);
     for (bool const streaming : {false, true}) {
         std::fill(to.begin(), to.end(), std::byte{});
+        std::fill(chunk.begin(), chunk.end(), std::byte{});
+        host_ends::source_memory const source{from.data(), streaming};
+        source.fill(chunk.data(), 100, 9'900);
+        CHECK(chunk[0] == from[100]);
         host_ends::target_memory const target{to.data(), streaming};
         target.empty(chunk.data(), 100, 9'900);
         CHECK(std::equal(to.begin() + 100, to.end(), from.begin() + 100));

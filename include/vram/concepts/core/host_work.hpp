@@ -11,21 +11,23 @@
 namespace vram {
 namespace detail {
 
-/// A platform that is told of copies made by the host, through `P::host_copies(to, from, bytes)`.
-/// The simulated platform checks them for races.
+/// A platform that is told of copies made by the host, through `P::host_copies(to, from, bytes,
+/// past_caches)`. The simulated platform checks them for races.
 template <class P>
-concept hears_host_work =
-    requires(void* to, void const* from, std::size_t bytes) { P::host_copies(to, from, bytes); };
+concept hears_host_work = requires(void* to, void const* from, std::size_t bytes) {
+    P::host_copies(to, from, bytes, true);
+};
 
 /// Tells a platform that checks copies by the host that the calling thread is about to copy `bytes`
-/// bytes. A null address stands for a file or socket.
+/// bytes. A null address stands for a file or socket. `past_caches`: by stores that
+/// bypass the CPU's caches.
 template <class P>
 struct host_work {
-    static void copies(void* to, void const* from, std::size_t bytes) {
+    static void copies(void* to, void const* from, std::size_t bytes, bool past_caches = false) {
         if constexpr (hears_host_work<P>) {
-            P::host_copies(to, from, bytes);
+            P::host_copies(to, from, bytes, past_caches);
         } else {
-            (void)to, (void)from, (void)bytes;
+            (void)to, (void)from, (void)bytes, (void)past_caches;
         }
     }
 };

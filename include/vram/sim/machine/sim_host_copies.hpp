@@ -18,7 +18,7 @@ namespace detail {
 /// Declares that the calling thread copies `bytes` bytes (null: from or to a file), and adds the
 /// copy's time to its simulated time. With `sim_options::cached_bandwidth`, notes the pinned memory
 /// that it reads or writes as cached.
-inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
+inline void sim_host_copies(void* to, void const* from, std::size_t bytes, bool past_caches = false,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
     if (to != nullptr) { sim_touch({to, bytes}, sim_access::write, where); }
@@ -31,15 +31,22 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
     std::size_t const  bandwidth = special != 0 ? special : o.host_copy_bandwidth;
     if (bandwidth != 0) { sim_work(sim_transfer_time(bytes, bandwidth), where); }
     if (o.cached_bandwidth == 0) { return; }
-    // Only pinned memory is recorded, because staging writes pageable memory past the cache.
-    sim_machine& m    = node.machine();
-    auto const   note = [&](void const* p, std::size_t times) {
-        std::lock_guard const held{m.mutex};
+    sim_machine&          m         = node.machine();
+    bool const            to_pinned = to != nullptr && m.is_pinned(to);
+    std::lock_guard const held{m.mutex};
+    // Only pinned memory is recorded. The other end of the copy fills the cache too, unless it is a
+    // target past the caches.
+    auto const note = [&](void const* p, std::size_t times) {
         m.caches.copied(std::this_thread::get_id(), sim_address(p), bytes, times, o.core_cache);
     };
-    if (pinned) { note(from, 1); }
-    // A source that is not recorded itself also fills the cache.
-    if (to != nullptr && m.is_pinned(to)) { note(to, pinned ? 1 : 2); }
+    if (pinned) { note(from, to_pinned || past_caches ? 1 : 2); }
+    if (to_pinned) {
+        if (past_caches) {
+            (void)m.caches.take(sim_address(to), bytes);
+        } else {
+            note(to, pinned ? 1 : 2);
+        }
+    }
 }
 
 } // namespace detail

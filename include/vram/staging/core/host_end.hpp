@@ -47,27 +47,30 @@ concept empties_device = requires(F& f, void const* from, std::size_t n) {
 /// pinned chunk, and `empty` stores the piece of a download that a chunk contains.
 template <class Platform>
 struct host_end {
+    static void host_copy(void* to, void const* from, std::size_t bytes, bool past_caches) {
+        if (past_caches) {
+            nontemporal_copy(to, from, bytes);
+        } else {
+            std::memcpy(to, from, bytes);
+        }
+    }
+
     struct source_memory {
         void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
-            host_work<Platform>::copies(chunk, from + offset, bytes);
-            // Ordinary stores, so that the device's copy engine can read the chunk from the CPU's
-            // cache.
-            std::memcpy(chunk, from + offset, bytes);
+            host_work<Platform>::copies(chunk, from + offset, bytes, past_caches);
+            host_copy(chunk, from + offset, bytes, past_caches);
         }
         std::byte const* from;
+        bool             past_caches; ///< true: by stores that bypass the CPU's caches
     };
 
     struct target_memory {
         void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
-            host_work<Platform>::copies(to + offset, chunk, bytes);
-            if (streaming) {
-                nontemporal_copy(to + offset, chunk, bytes);
-            } else {
-                std::memcpy(to + offset, chunk, bytes);
-            }
+            host_work<Platform>::copies(to + offset, chunk, bytes, past_caches);
+            host_copy(to + offset, chunk, bytes, past_caches);
         }
         std::byte* to;
-        bool       streaming;
+        bool       past_caches; ///< true: by stores that bypass the CPU's caches
     };
 
     template <readable_at File>

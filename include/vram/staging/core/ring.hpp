@@ -10,6 +10,7 @@
 #include <vram/base/tag.hpp>                    // tagged
 #include <vram/concepts/core/held_resource.hpp> // expect_resource
 #include <vram/concepts/core/owning_process.hpp>
+#include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/user_line.hpp> // name_stream
 #include <vram/concepts/resource.hpp>       // synchronous_resource
 #include <vram/concepts/sited.hpp>
@@ -80,7 +81,10 @@ public:
     [[nodiscard]] stream                       copies() const { return copies_.view(); }
     [[nodiscard]] thread_team<Platform>&       threads() noexcept { return team_; }
     [[nodiscard]] thread_team<Platform> const& threads() const noexcept { return team_; }
-    [[nodiscard]] std::size_t                  chunk_bytes() const noexcept { return chunk_bytes_; }
+    /// Returns the lock under which a thread queues a copy and records its event. Threads that call
+    /// the driver at the same time delay each other more than this lock does.
+    [[nodiscard]] platform_lock<Platform> const& queueing() const noexcept { return queueing_; }
+    [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
     /// Returns false in a forked child process, and while a process with simulated threads is
@@ -136,6 +140,7 @@ private:
     typename Platform::own_stream copies_;
     pinned_memory                 memory_;
     std::vector<chunk>            chunks_;
+    platform_lock<Platform>       queueing_;
     thread_team<Platform>         team_;
 };
 

@@ -105,6 +105,7 @@ private:
 
     bool send(chunk& c, void* to, void const* from, std::size_t bytes) noexcept {
         try {
+            auto const held = ring_.queueing().hold();
             Platform::copy(ring_.copies(), to, from, bytes);
             c.in_flight = true;
             Platform::record(c.copied, ring_.copies());

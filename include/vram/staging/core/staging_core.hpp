@@ -88,6 +88,24 @@ protected:
 
     using problem = staging_error::reason;
 
+    /// Returns true if an upload of `bytes` bytes fills the pinned chunks by stores that bypass the
+    /// CPU's caches. A device copies a chunk at half speed while it is in the cache of a core, but
+    /// a thread writes it slower past the caches, which costs more if it has many bytes to write.
+    [[nodiscard]] bool uploads_past_caches(std::size_t bytes) const noexcept {
+        std::size_t const most = std::size_t{threads()} * (std::size_t{2} << 20);
+        bool const gains = path_for(bytes) == transfer_path::ring && threads() > 1 && bytes <= most;
+        return options_.streaming.value_or(gains);
+    }
+    /// Returns true if a download of `bytes` bytes fills the host's memory by stores that bypass
+    /// the CPU's caches. Ordinary stores displace the chunk from the core's cache, so that the
+    /// device's next copy into it is faster. That gains if many threads copy, and the memory fits
+    /// in the shared cache.
+    [[nodiscard]] bool downloads_past_caches(std::size_t bytes) const noexcept {
+        bool const loses =
+            threads() >= 8 && bytes >= (std::size_t{8} << 20) && bytes <= (std::size_t{64} << 20);
+        return options_.streaming.value_or(!loses);
+    }
+
     static constexpr bool is_direct(transfer_path way) noexcept {
         return way >= transfer_path::direct_pinned && way <= transfer_path::direct_small;
     }
