@@ -81,8 +81,8 @@ struct error {
     /// Address passed to the failed function (such as a free), start of a leaked block, or address
     /// of the byte that was overwritten.
     void const* pointer = nullptr;
-    /// Number of bytes passed to the failed function. For a leak, the sum of all leaked bytes; for
-    /// a destroyed stream, if `pointer` is null, the freed bytes that waited for it.
+    /// Bytes passed to the failed function. For a leak, those of the blocks in this report; for a
+    /// destroyed stream without `pointer`, the freed bytes that waited for it, 0 if unknown.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
     /// Line of vram's source that reports the error.

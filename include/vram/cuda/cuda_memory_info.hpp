@@ -26,8 +26,8 @@ namespace vram {
     return info;
 }
 
-/// Returns the free and the total memory of `device` in bytes, or zeros if CUDA fails. For error
-/// reports, which must not throw.
+/// Returns the free and the total memory of `device` in bytes; zeros if CUDA fails or must not be
+/// called (end of the process, forked child). Never throws.
 [[nodiscard]] inline memory_info cuda_memory_info(cuda_device device, std::nothrow_t) noexcept {
     try {
         return cuda_memory_info(device);

@@ -62,9 +62,9 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Calls `visit(offset, place, count)` for each run of positions that have the values of
-/// consecutive elements: `count` positions from `begin + offset` on, and the elements from index
-/// `place` on. Visits the `length` positions from `begin` on, without those that have no element.
+/// Divides the `length` positions from `begin` into runs that have consecutive elements, and calls
+/// `visit(offset, place, count)` for each: positions from `begin + offset`, elements from `place`.
+/// Skips positions without an element.
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {

@@ -168,7 +168,8 @@ public:
         return from_second_.size();
     }
 
-    /// Returns the primary resource, which gets each request first.
+    /// Returns the primary resource. Each allocation asks it first; `try_allocate_ready` only if it
+    /// has that function.
     [[nodiscard]] Primary&       primary() noexcept { return this->first_; }
     [[nodiscard]] Primary const& primary() const noexcept { return this->first_; }
     /// Returns the secondary resource, which gets a request if the primary has no memory for it.

@@ -129,8 +129,8 @@ public:
     {
         return this->upstream_.page_size();
     }
-    /// Calls `widen` of the upstream: adds `more` bytes of addresses without physical memory to the
-    /// end of the block. Returns false if that is not possible.
+    /// Calls `widen` of the upstream: adds `more` bytes of addresses to the end of the block, and
+    /// maps no memory. Returns false if that is not possible.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept
         requires remappable_resource<Upstream>
     {

@@ -60,8 +60,8 @@ using pending_layer = typename pending_layer_of<Layer>::template made_of<Args...
 
 } // namespace detail
 
-/// Function objects that create layers: `upstream | with::x(arguments)` is the layer `x` over
-/// `upstream`.
+/// Composes stacks: `upstream | with::x(arguments)` is the layer or pool `x` over `upstream`. Many
+/// need no arguments and no call: `upstream | with::pool`.
 namespace with {
 
 /// Returns an object that creates a `Layer` with the arguments `args` when it is joined with an

@@ -218,7 +218,8 @@ public:
         this->for_each([](auto& core) { core.forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
-    /// Returns the options of the constructor, with the actual number of shards (pools) in `count`.
+    /// Returns the options of the constructor; `count` is the largest number of shards (pools), a
+    /// power of two. Each is created at first use.
     [[nodiscard]] arena_options const& options() const noexcept { return this->options_; }
 
 private:

@@ -35,7 +35,7 @@ public:
     /// Begins the measurement. The pool must outlive the scope and must not be moved.
     [[nodiscard]] explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
     peak_scope(peak_scope&&) = delete;
-    /// Ends the measurement and restores the pool's own peaks.
+    /// Ends the measurement: raises the pool's peaks to at least those from before it.
     ~peak_scope() { pool_.raise_peaks(before_); }
 
     /// Returns the peak of `usage().live` in this scope; for an `arena`, an upper bound, because

@@ -371,8 +371,8 @@ private:
         state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);
         state_->checks.compare_now(own, b.p + b.bytes, n, checks::fence_byte, b);
     }
-    /// Completes the checks of freed blocks, and checks and frees the blocks in the quarantine. If
-    /// the process is ending, does nothing.
+    /// Completes the checks of freed blocks, checks and frees the quarantine, and destroys
+    /// `state_`. At the end of the process, only leaks `state_`.
     void end() noexcept {
         if (state_ == nullptr) { return; }
         if (detail::is_ending<where>()) { return static_cast<void>(state_.release()); }

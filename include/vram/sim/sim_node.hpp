@@ -69,8 +69,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. Ordinary threads (no `sim_thread`, and
-    /// without having started one) share one, unless `sim_host_order::checked` is set.
+    /// Returns the simulated time of the calling thread. Threads that the scheduler does not run
+    /// (with `sim_order::freely`, all) share one, or with `sim_host_order::checked` have one each.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};

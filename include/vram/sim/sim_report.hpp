@@ -262,7 +262,7 @@ inline std::string hexadecimal(std::uintptr_t value) {
     return "0x" + digits;
 }
 
-/// Returns a comma and the line of the call of `e`, or an empty text if the line is unknown.
+/// Returns ", file:line" of the call of `e`, or an empty text if the line is unknown.
 inline std::string place(sim_event_of const& e) {
     if (e.where.line() == 0) { return ""; }
     return std::string{", "} + e.where.file_name() + ":" + std::to_string(e.where.line());

@@ -24,11 +24,11 @@ struct staging_options {
     /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
     /// cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Number of bytes of a transfer's first piece: at least a 2048th of the transfer, at most its
-    /// largest piece. The next pieces grow, and the last shrink.
+    /// Bytes of a transfer's first piece, rounded up to 4 KiB: at least a 2048th of the transfer,
+    /// at most its largest piece. Later pieces can grow, and then shrink again.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest number of bytes of pageable memory that one copy of the platform moves. More bytes
-    /// go through pinned chunks.
+    /// Largest size in bytes of a direct copy of pageable memory. Larger transfers go wholly
+    /// through pinned chunks. Not used if the device uses the host's page tables.
     std::size_t direct_bytes = std::size_t{1} << 20;
     /// Largest number of bytes that the caller's thread moves through pinned chunks alone. More
     /// bytes are moved by all threads.

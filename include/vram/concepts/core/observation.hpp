@@ -20,8 +20,8 @@ template <class R>
 inline constexpr bool is_observed =
     observed_resource<R> || observing_platform<typename R::platform>;
 
-/// True if a layer or pool with the upstream `R` may leave out events: the observer of `R` has
-/// `skips`, and the platform is not itself an observer.
+/// True if layers and pools over `R` may leave out events: its observer has `skips`, and the
+/// platform is not an `observing_platform`.
 template <class R>
 inline constexpr bool may_skip_events = false;
 template <observed_resource R>

@@ -150,8 +150,8 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// Stores that the stream `s` used the device block for the batch or result with the number
-    /// `item`.
+    /// For reports: stores that the stream `s` used the device block for the batch or result number
+    /// `item`. Orders nothing.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);

@@ -129,8 +129,8 @@ public:
     }
 
 private:
-    /// Returns true if the device was reset since this object was made. A reset frees all memory of
-    /// the device.
+    /// Returns true if a reset of the device since this object was made is known: memory from
+    /// before it is not freed again. Asks the driver.
     [[nodiscard]] bool lost() const noexcept {
         return cuda_context::ended({device_.ordinal(), life_});
     }

@@ -157,8 +157,8 @@ void add_figures(layer_facts& facts, R const& layer, bool all) {
     if constexpr (repeating<R>) { facts.retries = layer.retries(); }
 }
 
-/// Calls `to.visit` for each layer of a stack, the outermost first. After a handle come the layers
-/// of its resource.
+/// Calls `to.visit` for each resource of a stack, from the outermost inwards. A handle is visited
+/// itself, and then the stack that it refers to.
 template <class R>
 void visit_layers(R const& layer, layer_visitor& to, std::size_t depth = 0) {
     layer_facts facts{.name = type_name<R>(), .depth = depth};

@@ -153,8 +153,8 @@ private:
             to_.dictionary([&] {
                 to_.key("action");
                 to_.string(name);
-                // At a refusal, the viewer reads the device's free bytes from "device_free". They
-                // are unknown: writes `step.memory`, which is 0.
+                // At a refusal, `step.memory` is 0. The viewer reads it as the device's free bytes
+                // ("device_free"), which the record does not contain.
                 number(step.what == action::refused ? "device_free" : "addr", step.memory);
                 number("size", step.bytes);
                 number("stream", of_blocks || step.what == action::refused ? e.stream : 0);

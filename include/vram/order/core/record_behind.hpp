@@ -26,7 +26,7 @@ enum class recorded : unsigned char {
     /// and means a different stream here.
     elsewhere,
     lost,   ///< the stream was destroyed, or its handle given up: nothing was recorded
-    failed, ///< the platform reported an error: nothing was recorded
+    failed, ///< an error (platform's, or `std::bad_alloc`) was reported: no event is usable
 };
 
 /// Returns true if an event was recorded behind the work of the stream, or if none is needed, for

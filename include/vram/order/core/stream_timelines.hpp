@@ -188,7 +188,7 @@ public:
     /// If there are several streams: records an event on each that has freed memory since its last
     /// event, if possible without a wait.
     void try_record_all() noexcept {
-        // A single stream needs no event to reuse its own freed memory.
+        // Outside of captures, a single stream can reuse its own freed memory without an event.
         if (!several()) { return; }
         for (timeline* each : table_) { each->try_record_event(); }
     }

@@ -49,8 +49,8 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table that records which pages have physical memory. Without a table (null),
-    /// `find` and `take_quick` skip free blocks that may lack some; `least` does not.
+    /// Sets the pool's table of the pages that have physical memory. If null, `find` and
+    /// `take_quick` return no block that may lack some; `least` may.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Reserves the host memory for the next `take`, so that it cannot fail.

@@ -192,8 +192,9 @@ private:
         }
     }
 
-    /// Slow path of `quick`, if the first block of the bin `i` may lack physical memory: tries the
-    /// first blocks of up to eight bins. Returns null if none is usable without a wait.
+    /// Continues `quick` if the first block of bin `i` may lack memory: tries the first blocks of
+    /// up to eight bins. Null if none is usable now, or at one that has its memory but needs a
+    /// wait.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {

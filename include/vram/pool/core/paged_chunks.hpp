@@ -92,8 +92,8 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // No new memory could be mapped. With a `slack` limit, uses memory of free pages
-                // instead.
+                // No new memory was mapped: it was refused, or a page's old memory is elsewhere.
+                // With a `slack` limit, maps memory of free pages instead.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
@@ -193,8 +193,9 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` by `widen(bytes)`. `more`: begins with the growth policy's size;
-    /// smaller sizes follow, down to `m.by`. Returns the bytes added, or 0 on failure.
+    /// Extends the chunk of `m` by `widen(bytes)`, unlocked: by `m.by` or, if `more`, first by the
+    /// growth policy's size, then halves down to `m.by`. Returns the bytes added; 0 if refused.
+    /// Rethrows exceptions of the policy.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {

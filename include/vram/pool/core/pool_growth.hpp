@@ -57,8 +57,8 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the growth policy's size for the next chunk, or what the limit permits if that is
-    /// less. Returns `wish.needed` if the result would be smaller or above `bins::largest`.
+    /// Returns the growth policy's size for the next chunk, at most the room below the limit in
+    /// whole units. If that is below `wish.needed` or above `bins::largest`, returns `wish.needed`.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -80,8 +80,8 @@ public:
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Grows the pool, in place if possible, and allocates the request `r` in the new memory.
-    /// Returns null if the pool cannot grow.
+    /// Allocates `r` in memory that it maps in place (new, or that of free pages) or, if that
+    /// fails, in a new chunk. Returns null if both fail.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }

@@ -17,7 +17,7 @@ namespace detail {
 struct sim_allocating_part {
     /// Folder of the part in include/vram, such as "pool/"; empty for the user's own code.
     std::string_view folder;
-    char const*      name; ///< description of the part of vram; null for the user's own code
+    char const*      name; ///< name of the part in reports; null in the last entry, for other code
     char const*      advice;
 };
 inline constexpr sim_allocating_part sim_allocating_parts[] = {

@@ -44,7 +44,7 @@ struct sim_host {
     /// True if a thread that is no `sim_thread` may end this thread's wait, so that it is no
     /// deadlock.
     bool may_be_outside = false;
-    /// The operation of the device that this thread waits for, or empty.
+    /// The device operation that this thread waits for, or empty. Not set for ordinary threads.
     sim_moment  operation{};
     void const* gate = nullptr;
     /// True if the thread waits for a `sim_lock`, false for a `sim_gate`; `gate` is its address.
@@ -84,8 +84,8 @@ struct sim_self {
 /// objects use the state.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees the list `selves` when the thread ends. Keeps it if the thread is still in simulated time:
-/// the destructors of static objects may use it.
+/// When the thread ends, frees its list `selves`, unless it is in simulated time on some node:
+/// destructors of static objects may then still use the list.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Sizes and offsets of the pieces of a transfer of `bytes` bytes, in order. The pieces grow by an
-/// eighth from `first` to at most `largest`, and shrink in the same way at the end.
+/// Sizes and offsets of a transfer's pieces, in order. In long transfers they grow by about an
+/// eighth, in steps of 4 KiB, from `first` to at most `largest`, and shrink likewise at the end.
 ///
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()

@@ -145,8 +145,9 @@ private:
         start();
     }
 
-    /// Returns `o` with defaults (0) replaced by numbers. Throws if `o.budget` is too small for the
-    /// blocks, or the source lacks a required function.
+    /// Returns `o` with numbers for defaults (0), and depths and producers that suit the source.
+    /// Throws if `o.budget` is too small, or shards or shuffling need a function that the source
+    /// lacks.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }

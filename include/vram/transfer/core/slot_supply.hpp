@@ -366,8 +366,8 @@ private:
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called with the lock held after the device failed: the loop throws `why` after the batches
-    /// that are already assigned to blocks, unless it ends earlier.
+    /// Called with the lock held after the device failed: the loop throws `why` in place of the
+    /// first batch not yet assigned to a block, if it gets that far.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;
