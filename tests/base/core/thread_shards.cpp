@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/core/thread_shards.hpp> // first: the header stands alone
 
+#include <vram/base/core/biased_lock.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -65,4 +67,40 @@ TEST_CASE("thread_shards: threads spread over the shards, and each keeps its own
         sum += each.uses;
     });
     CHECK(sum == 2 * threads);
+}
+
+namespace {
+
+struct locked_shard {
+    biased_lock lock;
+    unsigned    uses = 0;
+};
+
+} // namespace
+
+TEST_CASE("thread_shards: all shards in use can be locked at once") {
+    using shards = thread_shards<locked_shard>;
+    CHECK(shards::all_held{nullptr}.size() == 0);
+    shards     all;
+    auto const use = [&] {
+        locked_shard& mine = all.mine([](locked_shard& first) { return first.lock.hold(); });
+        for (unsigned i = 0; i != 1000; ++i) {
+            auto const held = mine.lock.hold();
+            ++mine.uses, ++mine.uses;
+        }
+    };
+    use();
+    std::thread other{use};
+    bool        even = true;
+    for (unsigned i = 0; i != 100; ++i) {
+        shards::all_held const held{&all};
+        held.for_each([&](locked_shard const& each) { even = even && each.uses % 2 == 0; });
+    }
+    CHECK(even);
+    other.join();
+    unsigned               sum = 0;
+    shards::all_held const held{&all};
+    CHECK(held.size() == 2);
+    held.for_each([&](locked_shard const& each) { sum += each.uses; });
+    CHECK(sum == 4000);
 }

@@ -7,8 +7,10 @@
 #include <vram/base/core/thread_number.hpp>
 
 #include <atomic> // atomic
-#include <bit>    // countr_zero
+#include <bit>    // countr_zero, popcount
+#include <cstddef>
 #include <cstdint>
+#include <optional> // optional
 
 namespace vram {
 namespace detail {
@@ -48,6 +50,35 @@ public:
     void for_each(set of, Visit const& visit) const noexcept {
         for (; of != 0; of &= of - 1) { visit(shards_[std::countr_zero(of)]); }
     }
+
+    /// Locks all shards that threads use, by their members `lock`, and unlocks them in the
+    /// destructor. Null stands for no shards. So that no thread begins to use a shard meanwhile,
+    /// hold a lock that all calls of `mine` take.
+    class all_held {
+    public:
+        explicit all_held(thread_shards* all) noexcept
+            : all_{all}, used_{all != nullptr ? all->used() : 0} {
+            std::size_t n = 0;
+            for_each([&](Shard& each) { held_[n++].emplace(each.lock); });
+        }
+        all_held(all_held const&)            = delete;
+        all_held& operator=(all_held const&) = delete;
+
+        /// Returns the number of locked shards.
+        [[nodiscard]] std::size_t size() const noexcept {
+            return static_cast<std::size_t>(std::popcount(used_));
+        }
+        /// Calls `visit(shard)` for each locked shard.
+        template <class Visit>
+        void for_each(Visit const& visit) const {
+            if (all_ != nullptr) { all_->for_each(used_, visit); }
+        }
+
+    private:
+        thread_shards*                                       all_;
+        set                                                  used_;
+        std::optional<typename decltype(Shard::lock)::guard> held_[count];
+    };
 
 private:
     template <class Lock>

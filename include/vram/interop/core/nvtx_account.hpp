@@ -11,11 +11,9 @@
 #include <vram/probe/core/brief_lock.hpp>
 
 #include <atomic> // atomic
-#include <cstddef>
 #include <cstdint>
-#include <mutex>    // mutex, lock_guard, unique_lock
-#include <optional> // optional
-#include <string>   // string
+#include <mutex>  // mutex, lock_guard, unique_lock
+#include <string> // string
 #include <utility>
 
 namespace vram {
@@ -103,11 +101,8 @@ private:
     }
     /// Adds the changes of all threads to `values_`, as they are at one moment.
     void collect() noexcept {
-        auto const                       used = shards_.used();
-        std::optional<brief_lock::guard> locks[thread_shards<shard>::count];
-        std::size_t                      n = 0;
-        shards_.for_each(used, [&](shard& each) { locks[n++].emplace(each.lock); });
-        shards_.for_each(used, [&](shard& each) {
+        thread_shards<shard>::all_held const all{&shards_};
+        all.for_each([&](shard& each) {
             values_.live += std::exchange(each.live, 0);
             each.changes = 0;
         });
