@@ -3,13 +3,18 @@
 
 #include "../laws/resource.hpp"
 
+#include <vram/base/core/worker.hpp>
 #include <vram/layer/statistics.hpp>
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <type_traits>
+#include <list>
+#include <utility>
+#include <vector>
 
 using namespace vram;
 
@@ -25,6 +30,10 @@ TEST_CASE("histograms: an entry has the values between two powers of two") {
     h.add(7);
     CHECK(h.counts[3] == 2);
     CHECK(h.total() == 2);
+    histogram other;
+    other.add(6);
+    h.merge(other);
+    CHECK(h.counts[3] == 3);
     CHECK_FALSE(h == histogram{});
 }
 
@@ -57,6 +66,64 @@ TEST_CASE("histograms: sizes are counted at the allocation, lifetimes at the fre
     memory.pop();
     CHECK(memory.histograms().lifetimes.total() == 2); // scopes do not matter
     CHECK(memory.now().blocks.value == 0);
+}
+
+TEST_CASE(
+    "histograms: each size and lifetime is counted once, whichever thread allocates and frees") {
+    auto               memory = doubles::archetype<>{} | with::histograms;
+    constexpr int      each   = 100;
+    std::vector<void*> blocks;
+    auto const         allocate = [&] {
+        for (int i = 0; i != each; ++i) { blocks.push_back(memory.allocate_sync(100)); }
+    };
+    auto const free_some = [&](std::size_t n) {
+        for (; n != 0; --n) {
+            memory.deallocate_sync(blocks.back(), 100);
+            blocks.pop_back();
+        }
+    };
+    allocate(); // by the only thread so far
+    detail::worker{0,
+                   [&] {
+                       allocate();
+                       detail::worker{0, allocate}.join();
+                       free_some(2 * each); // of this thread and of the other
+                       free_some(each / 2); // of the first thread
+                   }}
+        .join();
+    free_some(each / 2);
+    CHECK(blocks.empty());
+    histograms const seen = memory.histograms();
+    CHECK(seen.sizes.total() == 3 * each);
+    CHECK(seen.sizes.counts[histogram::entry_of(100)] == 3 * each);
+    CHECK(seen.lifetimes.total() == 3 * each);
+    CHECK(memory.overall().blocks.total == 3 * each);
+
+    auto const moved = std::move(memory);
+    CHECK(moved.histograms().sizes == seen.sizes);
+    CHECK(moved.histograms().lifetimes == seen.lifetimes);
+}
+
+TEST_CASE("histograms: threads that exchange blocks at the same time lose no count") {
+    auto                      memory = doubles::archetype<>{} | with::histograms;
+    std::atomic<void*>        passed[4]{};
+    std::list<detail::worker> threads;
+    constexpr unsigned        rounds = 3000;
+    for (unsigned t = 0; t != 4; ++t) {
+        threads.emplace_back(0, [&, t] {
+            for (unsigned i = 0; i != rounds; ++i) {
+                void* const own = memory.allocate_sync(64);
+                void* const old = passed[(t + i) % 4].exchange(own);
+                if (old != nullptr) { memory.deallocate_sync(old, 64); }
+                if (i % 500 == 0) { (void)memory.histograms(); }
+            }
+        });
+    }
+    for (detail::worker& each : threads) { each.join(); }
+    CHECK(memory.histograms().sizes.total() == 4 * rounds);
+    CHECK(memory.histograms().lifetimes.total() == 4 * rounds - 4);
+    for (auto& each : passed) { memory.deallocate_sync(each, 64); }
+    CHECK(memory.histograms().lifetimes.total() == 4 * rounds);
 }
 
 TEST_CASE("histograms: a layer without them is as small as before") {

@@ -3,14 +3,26 @@
 
 #include "../doubles/everything.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/recorder.hpp"
+#include "../doubles/turns.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/base/core/worker.hpp>
+#include <vram/layer/observed.hpp>
+#include <vram/layer/retrying.hpp>
+#include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
-#include <vector> // vector
+#include <atomic>     // atomic
+#include <functional> // ref
+#include <list>       // list
+#include <random>     // minstd_rand
+#include <utility>    // move, swap
+#include <vector>     // vector
 
 using namespace vram;
 
@@ -143,4 +155,168 @@ TEST_CASE("limiting: two limits can be nested") {
     CHECK_THROWS_AS((void)mr.allocate_sync(101), over_limit);
     CHECK(mr.used() == 0);
     CHECK(mr.upstream().used() == 0);
+}
+
+namespace {
+
+using detail::worker;
+
+/// A block of `bytes` at `p`.
+struct limited_block {
+    void*       p;
+    std::size_t bytes;
+};
+
+/// Frees the block of another thread, the first time that a request is refused.
+struct free_by_other {
+    static constexpr unsigned max_tries = 1;
+
+    limited_block* block;
+
+    template <class R>
+    bool operator()(R& upstream, failed_attempt const&) const {
+        if (block->p == nullptr) { return false; }
+        worker{0, [&] { upstream.deallocate_sync(std::exchange(block->p, nullptr), block->bytes); }}
+            .join();
+        return true;
+    }
+};
+
+} // namespace
+
+TEST_CASE("limiting: with threads by turns each request succeeds or is refused as with one "
+          "thread, and each refusal is notified once") {
+    for (unsigned seed = 0; seed != 4; ++seed) {
+        constexpr std::size_t                    limit = 10'000;
+        doubles::recorder<host_platform::stream> seen;
+        limiting                   mr{observed{doubles::archetype<>{}, std::ref(seen)}, limit};
+        std::vector<limited_block> live; // freed by any thread
+        std::size_t                model = 0, refusals = 0;
+        bool                       same = true;
+        std::minstd_rand           random{seed + 1};
+        doubles::take_turns(2000, random, [&] {
+            std::size_t const n = 1 + random() % (random() % 8 == 0 ? 4000 : 400);
+            if (random() % 16 < 9) {
+                bool const  fits = n <= limit - model;
+                void* const p    = mr.try_allocate_sync(n);
+                same             = same && (p != nullptr) == fits;
+                if (p != nullptr) {
+                    model += n, live.push_back({p, n});
+                } else {
+                    ++refusals;
+                }
+            } else if (!live.empty()) {
+                std::swap(live.back(), live[random() % live.size()]);
+                mr.deallocate_sync(live.back().p, live.back().bytes);
+                model -= live.back().bytes, live.pop_back();
+            }
+            if (random() % 16 == 0) { same = same && mr.used() == model; }
+            if (random() % 64 == 0) {
+                try {
+                    (void)mr.allocate_sync(limit - model + 1);
+                    same = false;
+                } catch (over_limit const& e) {
+                    ++refusals;
+                    same = same && e.numbers().live == model && e.room() == limit - model;
+                }
+            }
+        });
+        CHECK(same);
+        CHECK(refusals != 0);
+        CHECK(seen.count(memory_event_kind::refused, "limiting") == refusals);
+        CHECK(mr.used() == model);
+        limiting moved = std::move(mr);
+        CHECK(moved.used() == model);
+        CHECK(mr.used() == 0);
+        for (limited_block const& each : live) { moved.deallocate_sync(each.p, each.bytes); }
+        CHECK(moved.used() == 0);
+    }
+}
+
+TEST_CASE("limiting: bytes that other threads have freed are free for each thread, to the last") {
+    limiting                   mr{doubles::archetype<>{}, 1000};
+    std::vector<limited_block> live;
+    auto const                 in_thread = [](auto const& f) { worker{0, f}.join(); };
+    live.push_back({mr.allocate_sync(400), 400});
+    in_thread([&] { live.push_back({mr.allocate_sync(600), 600}); });
+    CHECK(mr.try_allocate_sync(1) == nullptr);
+    // Two threads at the same time, so that each has its own part of the free bytes.
+    worker{0,
+           [&] {
+               mr.deallocate_sync(live[0].p, 400);
+               in_thread([&] { mr.deallocate_sync(live[1].p, 600); });
+           }}
+        .join();
+    CHECK(mr.used() == 0);
+    CHECK(mr.try_allocate_sync(1001) == nullptr);
+    void* const p = mr.try_allocate_sync(1000);
+    CHECK(p != nullptr);
+    CHECK(mr.used() == 1000);
+    in_thread([&] {
+        CHECK(mr.try_allocate_sync(1) == nullptr);
+        CHECK_THROWS_AS((void)mr.allocate_sync(1), over_limit);
+    });
+    mr.deallocate_sync(p, 1000);
+    CHECK(mr.used() == 0);
+}
+
+TEST_CASE("limiting: threads never exceed the limit, and are not refused while it has room") {
+    // 4 threads with up to 4 blocks of up to 64 bytes: the limit is the most that they need.
+    constexpr std::size_t limit = 4 * 4 * 64;
+    limiting              mr{statistics{doubles::archetype<>{}}, limit};
+    std::atomic<unsigned> refused{0}, exceeded{0};
+    std::list<worker>     threads;
+    for (unsigned t = 0; t != 4; ++t) {
+        threads.emplace_back(0, [&, t] {
+            std::minstd_rand           random{t + 1};
+            std::vector<limited_block> live;
+            for (unsigned i = 0; i != 5000; ++i) {
+                if (live.size() == 4) {
+                    std::swap(live.back(), live[random() % 4]);
+                    mr.deallocate_sync(live.back().p, live.back().bytes);
+                    live.pop_back();
+                }
+                std::size_t const n = 1 + random() % 64;
+                live.push_back({mr.try_allocate_sync(n), n});
+                if (live.back().p == nullptr) { ++refused; }
+                if (i % 64 == 0 && mr.used() > limit) { ++exceeded; }
+            }
+            for (limited_block const& each : live) { mr.deallocate_sync(each.p, each.bytes); }
+        });
+    }
+    for (worker& each : threads) { each.join(); }
+    CHECK(refused == 0);
+    CHECK(exceeded == 0);
+    CHECK(mr.used() == 0);
+    CHECK(mr.upstream().overall().bytes.peak <= static_cast<std::ptrdiff_t>(limit));
+    CHECK(mr.upstream().overall().refusals == 0);
+}
+
+TEST_CASE("limiting: a retry policy above it gets bytes that another thread frees") {
+    limited_block held{};
+    retrying      mr{limiting{doubles::archetype<>{}, 100}, free_by_other{&held}};
+    worker{0, [&] { held = {mr.allocate_sync(60), 60}; }}.join();
+    void* const p = mr.allocate_sync(100);
+    CHECK(mr.upstream().used() == 100);
+    CHECK_THROWS_AS((void)mr.allocate_sync(1), over_limit);
+    mr.deallocate_sync(p, 100);
+    CHECK(mr.upstream().used() == 0);
+}
+
+TEST_CASE("limiting: threads of a simulated machine share the limit of an arena") {
+    sim_node              node{{.capacity = 64_MiB, .backed = false}};
+    limiting              mr{arena<stream_ordered<sim_resource>>{}, 1_MiB};
+    std::list<sim_thread> threads;
+    for (unsigned t = 0; t != 3; ++t) {
+        threads.emplace_back(sim_platform::current_device(), [&] {
+            sim_stream s;
+            for (unsigned i = 0; i != 200; ++i) {
+                void* const p = mr.allocate(s, 256_KiB);
+                mr.deallocate(s, p, 256_KiB);
+            }
+        });
+    }
+    for (sim_thread& each : threads) { each.join(); }
+    CHECK(mr.used() == 0);
+    CHECK(mr.usage().live == 0);
 }

@@ -115,8 +115,8 @@ static_assert(invents_nothing<segregated<full, least>> && !resource<segregated<l
 static_assert(invents_nothing<stream_ordered<least>> && resource<stream_ordered<least>>);
 
 // A layer has the size of its own state; an empty upstream adds nothing.
-static_assert(sizeof(limiting<nothing>) == 2 * sizeof(std::size_t));
-static_assert(sizeof(limiting<limiting<nothing>>) == 4 * sizeof(std::size_t));
+static_assert(sizeof(limiting<nothing>) == sizeof(detail::gauge));
+static_assert(sizeof(limiting<limiting<nothing>>) == 2 * sizeof(detail::gauge));
 static_assert(sizeof(aligned<nothing>) == 2 * sizeof(std::size_t));
 static_assert(sizeof(retrying<nothing, polite>) == sizeof(std::size_t)); // its counter
 static_assert(sizeof(segregated<nothing, host_resource>) == sizeof(std::size_t));

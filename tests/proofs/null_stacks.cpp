@@ -43,7 +43,7 @@ static_assert(powers<aligned<null_resource<>>>::include<null_resource<>>);
 static_assert(powers<fallback<null_resource<>, null_resource<>>>::include<null_resource<>>);
 
 static_assert(powers<limiting<null_resource<>>>::include<null_resource<>>);
-static_assert(sizeof(limiting<null_resource<>>) == 2 * sizeof(std::size_t));
+static_assert(sizeof(limiting<null_resource<>>) == sizeof(gauge));
 
 static_assert(powers<locked<null_resource<>>>::include<null_resource<>>);
 

@@ -36,7 +36,9 @@ namespace vram {
 /// Threads   The rules are those of the upstream. Concurrent requests never exceed the limit. The
 ///           limit refuses no request that fits beside the live blocks and the requests in
 ///           progress.
-/// Cost      One atomic operation per call.
+/// Cost      One short lock per call. If several threads use the layer, each has a lock and a part
+///           of the free bytes of its own; a request that its part does not suffice for, a refusal
+///           and `used()` take the locks of all threads.
 template <class Upstream>
 class limiting : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -46,7 +48,7 @@ public:
     using base::allocate;
     using base::deallocate;
 
-    limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, limit_{limit} {}
+    limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, used_{limit} {}
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<limiting> Same>
@@ -77,7 +79,7 @@ public:
         requires resource<Upstream> && fallible_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
-        if (!used_.try_add(size, limit_)) { return refuse(bytes, &s, at); }
+        if (!used_.try_add(size)) { return refuse(bytes, &s, at); }
         return kept(sited{this->upstream_, at}.try_allocate(s, bytes, alignment), size);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
@@ -86,7 +88,7 @@ public:
         requires fallible_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
-        if (!used_.try_add(size, limit_)) { return refuse(bytes, nullptr, at); }
+        if (!used_.try_add(size)) { return refuse(bytes, nullptr, at); }
         return kept(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment), size);
     }
 
@@ -96,7 +98,7 @@ public:
         requires reusing_resource<Upstream>
     {
         std::size_t const size = size_of(bytes, alignment);
-        if (!used_.try_add(size, limit_)) { return nullptr; }
+        if (!used_.try_add(size)) { return nullptr; }
         reservation held{*this, size};
         void* const p = sited{this->upstream_, at}.try_allocate_ready(s, bytes, alignment);
         return p != nullptr ? held.keep(p) : nullptr;
@@ -118,10 +120,10 @@ public:
     }
 
     /// Returns the bytes that are counted against the limit now: those of live blocks and of
-    /// requests in progress.
+    /// requests in progress. Exact also while other threads allocate.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
     /// Returns the largest number of bytes that may be live at one time.
-    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    [[nodiscard]] std::size_t limit() const noexcept { return used_.limit(); }
 
 private:
     /// Bytes that a request counts against the limit before the upstream allocates them. The
@@ -131,14 +133,16 @@ private:
         reservation(limiting& owner, std::size_t bytes, std::size_t alignment, stream const* on,
                     call_site at)
             : owner_{owner}, bytes_{owner.size_of(bytes, alignment)} {
-            if (!owner.used_.try_add(bytes_, owner.limit_)) {
+            if (!owner.used_.try_add(bytes_)) {
                 owner.refuse(bytes, on, at);
-                throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
+                throw over_limit{bytes, owner.used(), owner.limit(), bytes_};
             }
         }
         /// Takes over `taken` bytes that the caller has already counted against the limit.
         reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
-        ~reservation() { owner_.used_.sub(bytes_); }
+        ~reservation() {
+            if (bytes_ != 0) { owner_.used_.sub(bytes_); }
+        }
 
         void* keep(void* p) noexcept {
             bytes_ = 0;
@@ -168,7 +172,6 @@ private:
     }
 
     detail::gauge used_;
-    std::size_t   limit_;
 };
 
 namespace detail {

@@ -56,15 +56,15 @@ struct counters {
 /// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
 ///           calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. If several threads use the layer,
-///           each has a lock and counters of its own (with `with::histograms` they share one lock).
-///           `push` may allocate. `pop` is linear in the number of scopes within the one that ends.
-///           `push`, `pop` and functions that return counters take the locks of all threads.
+///           each has a lock and counters of its own; with `with::histograms`, the free of a block
+///           of another thread also takes locks of others until it is found. `push` may allocate.
+///           `pop` is linear in the number of scopes within the one that ends. `push`, `pop` and
+///           functions that return counters take the locks of all threads.
 ///
 /// Values and totals are exact, and no peak is too high. Peaks are exact if one thread alone
-/// allocates and frees, and with `with::histograms`. Otherwise the layer adds up the counters of
-/// the threads whenever the sum may exceed the peak. After 256 such additions since the last `push`
-/// or `pop`, a peak may be too low: for each thread by 1 MiB or 1/128 of the peak, whichever is
-/// more (64 blocks or 1/128).
+/// allocates and frees. Otherwise the layer adds up the counters of the threads whenever the sum
+/// may exceed the peak. After 256 such additions since the last `push` or `pop`, a peak may be too
+/// low: for each thread by 1 MiB or 1/128 of the peak, whichever is more (64 blocks or 1/128).
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {

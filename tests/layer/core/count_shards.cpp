@@ -100,9 +100,27 @@ TEST_CASE("count_shards: threads that count at the same time lose nothing") {
     CHECK(all.blocks.peak <= 4);
 }
 
+/// The counters of threads that call one after another, each in its own shard.
+struct one_by_one : detail::count_shards<detail::no_histograms> {
+    using base = detail::count_shards<detail::no_histograms>;
+
+    [[nodiscard]] bool try_add(std::size_t n) { return mine().try_add(n); }
+    void               add(counters& sums, std::size_t n) { base::add(sums, mine(), n); }
+    void               sub(std::size_t n) { mine().sub(n); }
+    void               refuse() { ++mine().refusals; }
+
+private:
+    shard& mine() {
+        if (shard* const found = base::mine([] {})) { return *found; }
+        worker{0, [this] { (void)base::mine([] {}); }}
+            .join(); // a second thread: now there are shards
+        return *base::mine([] {});
+    }
+};
+
 TEST_CASE("count_shards: an addition within the room of the thread raises no peak") {
-    detail::count_shards shards;
-    counters             sums;
+    one_by_one shards;
+    counters   sums;
     CHECK_FALSE(shards.try_add(10));
     shards.add(sums, 10);
     CHECK(sums.bytes.peak == 10);
@@ -129,8 +147,8 @@ TEST_CASE("count_shards: an addition within the room of the thread raises no pea
 
 /// Raises the value by 1, 2, ... and lowers it again, until `add` was called as often as a peak
 /// stays exact. Returns the peak.
-std::ptrdiff_t call_exactly(detail::count_shards& shards, counters& sums) {
-    for (std::size_t n = 2; n <= detail::count_shards::exact_calls; ++n) {
+std::ptrdiff_t call_exactly(one_by_one& shards, counters& sums) {
+    for (std::size_t n = 2; n <= one_by_one::exact_calls; ++n) {
         CHECK_FALSE(shards.try_add(n));
         shards.add(sums, n), shards.sub(n);
     }
@@ -138,12 +156,12 @@ std::ptrdiff_t call_exactly(detail::count_shards& shards, counters& sums) {
 }
 
 TEST_CASE("count_shards: one thread has exact peaks, however often it raises them") {
-    detail::count_shards shards;
-    counters             sums;
+    one_by_one shards;
+    counters   sums;
     shards.add(sums, 1), shards.sub(1);
     std::ptrdiff_t const peak = call_exactly(shards, sums);
-    CHECK(peak == detail::count_shards::exact_calls);
-    for (std::size_t n = detail::count_shards::exact_calls + 1; n != 1000; ++n) {
+    CHECK(peak == one_by_one::exact_calls);
+    for (std::size_t n = one_by_one::exact_calls + 1; n != 1000; ++n) {
         CHECK_FALSE(shards.try_add(n));
         shards.add(sums, n), shards.sub(n);
     }
@@ -152,7 +170,7 @@ TEST_CASE("count_shards: one thread has exact peaks, however often it raises the
 }
 
 TEST_CASE("count_shards: threads that often raise the peak count apart, and a new scope is exact") {
-    using detail::count_shards;
+    using count_shards = one_by_one;
     count_shards shards;
     counters     sums;
     worker{0, [&] { shards.add(sums, 1); }}.join();
@@ -174,8 +192,8 @@ TEST_CASE("count_shards: threads that often raise the peak count apart, and a ne
 }
 
 TEST_CASE("count_shards: a thread that allocates gets the room of a thread that frees") {
-    detail::count_shards shards;
-    counters             sums;
+    one_by_one shards;
+    counters   sums;
     for (int i = 0; i != 64; ++i) { shards.add(sums, 10); }
     worker{0,
            [&] {

@@ -2,46 +2,108 @@
 #pragma once
 
 /// \file
-/// `gauge` is an atomic counter with an upper limit.
+/// `gauge` is a counter with an upper limit, for several threads.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/core/biased_lock.hpp>
+#include <vram/base/core/late_shards.hpp>
 
-#include <atomic> // atomic
 #include <cstddef>
+#include <utility>
 
 namespace vram {
 namespace detail {
 
-/// An atomic counter of bytes. `try_add` refuses to exceed a limit.
+/// A counter of bytes. `try_add` refuses to exceed the limit, and refuses nothing else. Once a
+/// second thread uses the counter, the bytes below the limit are divided among the threads: what a
+/// thread adds and subtracts changes its part alone. If its part is too small, the parts of all
+/// threads are divided anew.
 ///
 /// Threads   Any thread may use it, but not during a move.
+/// Cost      One lock, which no other thread takes while the parts suffice. `used`, a refusal, and
+///           an addition for which the part is too small take the locks of all threads.
 class gauge {
 public:
-    gauge() = default;
-    gauge(gauge&& other) noexcept : used_{other.used_.exchange(0)} {}
+    explicit gauge(std::size_t limit) noexcept : limit_{limit}, room_{limit} {}
+    gauge(gauge&& other) noexcept
+        : limit_{other.limit_},
+          room_{std::exchange(other.room_, other.limit_)},
+          shards_{std::move(other.shards_)} {}
     gauge& operator=(gauge&& other) noexcept {
-        used_ = other.used_.exchange(0);
+        limit_  = other.limit_;
+        room_   = std::exchange(other.room_, other.limit_);
+        shards_ = std::move(other.shards_);
         return *this;
     }
+    ~gauge() = default;
 
-    /// Adds `bytes` and returns true, unless the sum would exceed `limit`: then changes nothing and
-    /// returns false.
-    [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
-        std::size_t now = used_.load(std::memory_order_relaxed);
-        do {
-            if (now > limit || bytes > limit - now) { return false; }
-        } while (!used_.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
-        return true;
+    /// Adds `bytes` and returns true, unless the sum would exceed the limit: then changes nothing
+    /// and returns false.
+    [[nodiscard]] bool try_add(std::size_t bytes) noexcept {
+        bool added = false;
+        if (shards_.alone([&] { added = take(room_, bytes); })) [[likely]] { return added; }
+        return add_with_others(bytes);
+    }
+    void sub(std::size_t bytes) noexcept {
+        if (!shards_.alone([&] { room_ += bytes; })) { sub_with_others(bytes); }
     }
 
-    void sub(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-
+    /// Returns the bytes that are added and not yet subtracted.
     [[nodiscard]] std::size_t used() const noexcept {
-        return used_.load(std::memory_order_relaxed);
+        auto const held = shards_.hold();
+        return limit_ - room(shards_.hold_shards());
     }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:
-    std::atomic<std::size_t> used_{0};
+    /// The part of one thread.
+    struct alignas(64) shard {
+        biased_lock lock;
+        std::size_t room = 0; ///< bytes that the thread may add without the other threads
+    };
+
+    [[nodiscard]] static bool take(std::size_t& room, std::size_t bytes) noexcept {
+        if (bytes > room) { return false; }
+        room -= bytes;
+        return true;
+    }
+    /// Returns the bytes below the limit that are not in use.
+    template <class Held>
+    [[nodiscard]] std::size_t room(Held const& all) const noexcept {
+        std::size_t sum = room_;
+        all.for_each([&](shard const& each) { sum += each.room; });
+        return sum;
+    }
+    [[gnu::noinline]] bool add_with_others(std::size_t bytes) noexcept {
+        bool         added = false;
+        shard* const mine  = shards_.mine([&] { added = take(room_, bytes); });
+        if (mine == nullptr) { return added; }
+        {
+            auto const held = mine->lock.hold();
+            if (take(mine->room, bytes)) { return true; }
+        }
+        return divide(bytes);
+    }
+    /// Takes `bytes` from the bytes of all threads, and divides the others equally.
+    [[nodiscard, gnu::noinline]] bool divide(std::size_t bytes) noexcept {
+        auto const  held = shards_.hold();
+        auto const  all  = shards_.hold_shards();
+        std::size_t left = room(all);
+        if (!take(left, bytes)) { return false; }
+        std::size_t const part = left / all.size();
+        all.for_each([&](shard& each) { each.room = part; });
+        room_ = left - part * all.size();
+        return true;
+    }
+    [[gnu::noinline]] void sub_with_others(std::size_t bytes) noexcept {
+        if (shard* const mine = shards_.mine([&] { room_ += bytes; })) {
+            auto const held = mine->lock.hold();
+            mine->room += bytes;
+        }
+    }
+
+    std::size_t        limit_;
+    std::size_t        room_; ///< bytes below the limit that are not in use and in no `shard`
+    late_shards<shard> shards_;
 };
 
 } // namespace detail

@@ -4,14 +4,12 @@
 /// \file
 /// `scope_counters` has the counters of a `statistics` layer and of its nested scopes.
 
-#include <vram/base/contract.hpp> // expects
-#include <vram/base/core/biased_lock.hpp>
-#include <vram/layer/core/count_shards.hpp> // count_shards, late_count_shards
+#include <vram/base/contract.hpp>           // expects
+#include <vram/layer/core/count_shards.hpp> // count_shard, count_shards
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits> // conditional_t, is_same_v
-#include <vector>      // vector
+#include <vector> // vector
 
 namespace vram {
 namespace detail {
@@ -19,11 +17,8 @@ namespace detail {
 /// Takes the place of `histograms` in a `statistics` layer without histograms. Counts nothing.
 struct no_histograms {
     static constexpr void allocated(void const*, std::size_t) noexcept {}
-    static constexpr void freed(void const*) noexcept {}
+    static constexpr bool freed(void const*) noexcept { return true; }
 };
-/// Takes the place of `late_count_shards` (counters for each thread) in a `statistics` layer in
-/// which all threads share one set of counters.
-struct no_count_shards {};
 
 /// The counters of a `statistics` layer and of its open scopes.
 ///
@@ -35,31 +30,17 @@ struct no_count_shards {};
 template <class Counters, class Lock, class Histograms>
 class scope_counters {
 public:
-    [[gnu::always_inline]] void allocated([[maybe_unused]] void* p, std::size_t bytes) noexcept {
-        if constexpr (divides) {
-            if (!counted_by_bias([&] { add(bytes); })) { add_with_others(bytes); }
-        } else {
-            auto const held = lock_.hold();
-            histograms_.allocated(p, bytes);
-            add(bytes);
-        }
+    [[gnu::always_inline]] void allocated(void* p, std::size_t bytes) noexcept {
+        if (!shards_.alone([&] { add(p, bytes); })) { add_with_others(p, bytes); }
     }
-    [[gnu::always_inline]] void freed([[maybe_unused]] void* p, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] void freed(void* p, std::size_t bytes) noexcept {
         if (p == nullptr) { return; }
-        if constexpr (divides) {
-            if (!counted_by_bias([&] { sub(bytes); })) { sub_with_others(bytes); }
-        } else {
-            auto const held = lock_.hold();
-            histograms_.freed(p);
-            sub(bytes);
-        }
+        if (!shards_.alone([&] { sub(p, bytes); })) { sub_with_others(p, bytes); }
     }
     [[gnu::noinline]] void refused() noexcept {
-        if constexpr (divides) {
-            with_others([&] { ++now_.refusals; }, [](auto& shards) { shards.refuse(); });
-        } else {
-            auto const held = lock_.hold();
-            ++now_.refusals;
+        if (shard* const mine = shards_.mine([&] { ++now_.refusals; })) {
+            auto const held = mine->lock.hold();
+            ++mine->refusals;
         }
     }
 
@@ -93,67 +74,61 @@ public:
     }
 
     [[nodiscard]] Histograms histograms() const {
-        auto const held = lock_.hold();
-        return histograms_;
+        auto const held = shards_.hold();
+        auto const all  = shards_.hold_shards();
+        Histograms sum  = histograms_;
+        all.for_each([&](shard const& each) { sum.merge(each.histograms); });
+        return sum;
     }
 
 private:
-    /// True if each thread gets its own counters once a second thread uses the layer.
-    static constexpr bool divides =
-        std::is_same_v<Lock, biased_lock> && std::is_same_v<Histograms, no_histograms>;
+    using shard = count_shard<Histograms>;
 
-    void add(std::size_t bytes) noexcept {
+    void add(void* p, std::size_t bytes) noexcept {
+        histograms_.allocated(p, bytes);
         now_.bytes.add(bytes);
         now_.blocks.add(1);
     }
-    void sub(std::size_t bytes) noexcept {
+    void sub(void* p, std::size_t bytes) noexcept {
+        histograms_.freed(p);
         now_.bytes.sub(bytes);
         now_.blocks.sub(1);
     }
-    /// Calls `count()` under `lock_` and returns true if `lock_` is biased to this thread and no
-    /// thread has counters of its own. Otherwise only returns false.
-    template <class Count>
-    [[nodiscard, gnu::always_inline]] bool counted_by_bias(Count const& count) noexcept {
-        if (shards_.get() != nullptr) [[unlikely]] { return false; }
-        auto const held = lock_.hold_by_bias();
-        if (!held.owns_lock()) [[unlikely]] { return false; }
-        count();
-        return true;
-    }
-    [[gnu::noinline]] void add_with_others(std::size_t bytes) noexcept {
-        with_others([&] { add(bytes); },
-                    [&](auto& shards) {
-                        if (shards.try_add(bytes)) { return; }
-                        auto const held = lock_.hold();
-                        shards.add(now_, bytes);
-                    });
-    }
-    [[gnu::noinline]] void sub_with_others(std::size_t bytes) noexcept {
-        with_others([&] { sub(bytes); }, [&](auto& shards) { shards.sub(bytes); });
-    }
-    /// Calls `apart(shards)` with the counters for each thread, created if necessary. Calls
-    /// `together()` instead if there are none and `lock_` is biased to this thread, or without host
-    /// memory.
-    template <class Together, class Apart>
-    void with_others(Together const& together, Apart const& apart) noexcept {
-        auto* shards = shards_.get();
-        if (shards == nullptr) {
-            auto const held = lock_.hold();
-            if (held.by_bias()) { return together(); }
-            shards = shards_.make();
-            // There is no host memory for the counters for each thread: all threads count in the
-            // common counters `now_`.
-            if (shards == nullptr) { return together(); }
+    [[gnu::noinline]] void add_with_others(void* p, std::size_t bytes) noexcept {
+        shard* const mine = shards_.mine([&] { add(p, bytes); });
+        if (mine == nullptr) { return; }
+        {
+            auto const held = mine->lock.hold();
+            mine->histograms.allocated(p, bytes);
+            if (mine->try_add(bytes)) { return; }
         }
-        apart(*shards);
+        auto const held = shards_.hold();
+        shards_.add(now_, *mine, bytes);
     }
-    /// Locks `lock_`, adds the threads' own counts to `now_`, and returns the guard. `anew` must be
-    /// true if a scope begins or ends (see `count_shards::fold`).
+    [[gnu::noinline]] void sub_with_others(void* p, std::size_t bytes) noexcept {
+        shard* const mine = shards_.mine([&] { sub(p, bytes); });
+        if (mine == nullptr) { return; }
+        {
+            auto const held = mine->lock.hold();
+            mine->sub(bytes);
+            if (mine->histograms.freed(p)) { return; }
+        }
+        // Another thread has allocated the block, or this one before there were shards.
+        bool found = false;
+        shards_.for_each([&](shard& each) {
+            if (found || &each == mine) { return; }
+            auto const held = each.lock.hold();
+            found           = each.histograms.freed(p);
+        });
+        if (found) { return; }
+        auto const held = shards_.hold();
+        histograms_.freed(p);
+    }
+    /// Takes the common lock, adds the threads' own counts to `now_`, and returns the guard. `anew`
+    /// (a scope begins or ends): starts another period of exact peaks.
     [[nodiscard]] auto hold_all(bool anew = false) const {
-        auto held = lock_.hold();
-        if constexpr (divides) {
-            if (auto* const shards = shards_.get()) { shards->fold(now_, anew); }
-        }
+        auto held = shards_.hold();
+        shards_.fold(now_, anew);
         return held;
     }
 
@@ -192,14 +167,15 @@ private:
         return answer;
     }
 
-    [[no_unique_address]] Lock       lock_;
-    [[no_unique_address]] Histograms histograms_; ///< accessed with the lock held
-    /// Counters since the innermost open scope began, or the layer was created. `hold_all` adds the
-    /// counts that threads still have in `shards_`.
-    mutable Counters                                                                      now_;
-    std::vector<scope>                                                                    scopes_;
-    std::uint64_t                                                                         last_ = 0;
-    [[no_unique_address]] std::conditional_t<divides, late_count_shards, no_count_shards> shards_;
+    /// The counters of each thread, and the lock of the members below.
+    [[no_unique_address]] mutable count_shards<Histograms, Lock> shards_;
+    /// The histograms of the time before threads had `shards_`.
+    [[no_unique_address]] Histograms histograms_;
+    /// Counters since the last open scope began, or the layer was created, without counts that
+    /// threads still have in `shards_`.
+    mutable Counters   now_;
+    std::vector<scope> scopes_;
+    std::uint64_t      last_ = 0;
 };
 
 } // namespace detail
