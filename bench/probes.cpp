@@ -189,7 +189,7 @@ std::vector<probe> all() {
     list.push_back(layer("statistics", 5, [](auto up) { return vram::statistics{std::move(up)}; }));
     list.push_back(layer("histograms", no_bar,
                          [](auto up) { return std::move(up) | vram::with::histograms; }));
-    list.push_back(layer("limiting", no_bar, [](auto up) {
+    list.push_back(layer("limiting", 5, [](auto up) {
         return vram::limiting{std::move(up), std::size_t{1} << 30};
     }));
     list.push_back(scope("memory_delta", no_bar,
