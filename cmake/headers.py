@@ -5,7 +5,7 @@
     headers.py --compiler C++ [--toolkit DIR[:DIR]] [--wheels DIR] [ROOM...]    each header of the rooms (all rooms)
     headers.py --compiler C++ [...] --for-users [ROOM...]                       each header for users; the others by room
     headers.py --compiler C++ [...] --by-room [ROOM...]                         those of a room in one unit: quicker
-    headers.py --compiler C++ [...] --together                                  all of them in two linked units
+    headers.py --compiler C++ [...] --together                                  all of them in one object, linked with itself
 
 A header outside cuda/ and interop/ never sees the Toolkit's include path. A header whose library is not
 here is skipped. The compiler may be nvcc.
@@ -79,7 +79,7 @@ class checker:
             found = [d + "/cccl" for d in self.toolkit if os.path.isdir(d + "/cccl")] + found
         return found
 
-    def run(self, text, libraries, *options):
+    def run(self, text, libraries, *options, both=True):
         command = [self.compiler, "-std=c++20", f"-I{INCLUDE}"]
         for directory in libraries:
             command += ["-isystem", directory]
@@ -87,9 +87,13 @@ class checker:
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / ("unit" + suffix)
             source.write_text(text)
-            if not options:
-                # nvcc has no -fsyntax-only; -cuda stops before the host compiler, which is checked by itself.
-                options = ("-cuda", "-o", f"{folder}/unit.ii") if self.nvcc else ("-fsyntax-only", *WARNINGS)
+            if not options and self.nvcc:
+                # nvcc has no -fsyntax-only. -cuda reads a file for the host and for the device, and stops before the host
+                # compiler, which is checked by itself. -ptx reads it only for the device, which is the same text if no library
+                # tells the two apart; the core is read for both in tests/nvcc/ and in the single-file headers.
+                options = ("-cuda" if both else "-ptx", "-o", f"{folder}/unit.out")
+            elif not options:
+                options = ("-fsyntax-only", *WARNINGS)
             result = subprocess.run([*command, *options, str(source)], capture_output=True, text=True,
                                     errors="replace", env=self.environment, cwd=folder)
         return "" if result.returncode == 0 else result.stderr
@@ -122,19 +126,19 @@ class checker:
         if self.nvcc:  # nvcc includes standard headers before the first line, so nothing undefines these two later
             macros += "#undef min\n#undef max\n"
         includes = "".join(f"#include <vram/{header}>\n" for header in headers)
-        errors = self.run(macros + includes + "int main() {}\n", libraries)
+        errors = self.run(macros + includes + "int main() {}\n", libraries, both=headers[0].parts[0] in ("cuda", "interop"))
         return ("failed", errors) if errors else ("passed", "")
 
     def together(self, headers):
-        """Two units that include everything must link: nothing is defined twice."""
+        """An object that includes everything must link with itself: nothing is defined twice."""
         here = [h for h in headers if h.parts[0] != "interop" and not isinstance(self.libraries(h), str)]
         unit = "".join(f"#include <vram/{h}>\n" for h in here)
         options = [f"-L{d}/../lib{bits}" for d in self.toolkit for bits in ("", "64")]
         with tempfile.TemporaryDirectory() as folder:
-            second = pathlib.Path(folder) / "second.cpp"
-            second.write_text(unit)
-            errors = self.run(unit + "int main() {}\n", self.toolkit, "-pthread", "-o", f"{folder}/both", str(second),
-                              *options, *(["-lcudart"] if self.toolkit else []))
+            made = f"{folder}/unit.o"
+            errors = self.run(unit, self.toolkit, "-c", "-o", made) or self.run(
+                "int main() {}\n", self.toolkit, "-pthread", "-o", f"{folder}/both", made, made, *options,
+                *(["-lcudart"] if self.toolkit else []))
         return ("failed", errors) if errors else ("passed", "")
 
 
@@ -144,7 +148,7 @@ def main():
     headers = sorted(h.relative_to(INCLUDE / "vram") for h in (INCLUDE / "vram").rglob("*.hpp"))
     chosen = [h for h in headers if not args.rooms or h.parts[0] in args.rooms]
     if args.together:
-        results = {"all headers in two units": check.together(headers)}
+        results = {"all headers in one object": check.together(headers)}
     elif args.by_room:
         results = check.by_room(chosen)
     elif args.for_users:

@@ -22,7 +22,9 @@ def command(compiler, toolkit, source):
     if pathlib.Path(compiler).name.startswith("nvcc"):
         return [compiler, "-std=c++20", "-O2", "-Werror=all-warnings", "-Xcompiler=" + ",".join([*WARNINGS, "-Werror"]),
                 f"-I{TOP / 'include'}", "-x", "cu", "-c", str(source), "-o", "/dev/null"]
-    return [compiler, "-std=c++20", "-O2", *WARNINGS, "-Wpedantic", "-Werror", f"-I{TOP / 'include'}",
+    # Those of clang come from its front end, with and without optimisation.
+    level = ["-fsyntax-only"] if pathlib.Path(compiler).name.startswith("clang") else ["-O2"]
+    return [compiler, "-std=c++20", *level, *WARNINGS, "-Wpedantic", "-Werror", f"-I{TOP / 'include'}",
             *(flag for folder in toolkit for flag in ("-isystem", folder)), "-x", "c++", "-c", str(source), "-o", "/dev/null"]
 
 
