@@ -101,8 +101,8 @@ protected:
     /// device's next copy into it is faster. That gains if many threads copy, and the memory fits
     /// in the shared cache.
     [[nodiscard]] bool downloads_past_caches(std::size_t bytes) const noexcept {
-        bool const loses =
-            threads() >= 8 && bytes >= (std::size_t{8} << 20) && bytes <= (std::size_t{64} << 20);
+        bool const loses = path_for(bytes) == transfer_path::ring && threads() >= 8 &&
+                           bytes >= (std::size_t{8} << 20) && bytes <= (std::size_t{64} << 20);
         return options_.streaming.value_or(!loses);
     }
 
