@@ -63,6 +63,21 @@ TEST_CASE("nvtx_counters: the samples of every pool have its live, reserved and 
     });
 }
 
+TEST_CASE("nvtx_counters: with the largest step, no change is a sample") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    sim_node const node{};
+    sim_stream     s;
+    nvtx_counters  seen{{.name = "", .step = ~std::size_t{0}}};
+    {
+        pool        memory{observed{stream_ordered{sim_resource{}}, seen}};
+        void* const p = memory.allocate(s, 1000);
+        CHECK(tool.named("pool").samples.empty());
+        memory.deallocate(s, p, 1000);
+    }
+    CHECK(tool.named("pool").samples.empty());
+}
+
 TEST_CASE("nvtx_counters: copies in two upstreams count a pool over both once") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();

@@ -4,7 +4,8 @@
 /// \file
 /// `nvtx_counters` is an observer that shows the memory of resources in Nsight Systems.
 
-#include <vram/concepts/observer.hpp> // memory_event, memory_event_kind
+#include <vram/base/core/smaller_of.hpp> // smaller_of
+#include <vram/concepts/observer.hpp>    // memory_event, memory_event_kind
 #include <vram/interop/core/nvtx_counter_books.hpp>
 
 #include <cstddef>
@@ -44,15 +45,17 @@ struct nvtx_counters_options {
 /// Threads   Any thread may call any function. Values are exact until 256 events came from another
 ///           thread than the event before. Then live bytes and peak may be off, for each thread by
 ///           1 MiB or 1/128 of the peak, whichever is more. A mark corrects the live bytes.
-/// Cost      Without a tool one to three loads for each event. With a tool about 35 ns for an
-///           allocation and its free, and the time of the tool for each sample (see `step`).
+/// Cost      Without a tool one to three loads for each event. With a tool 35 to 100 ns for
+///           an allocation and its free, and the time of the tool for each sample (see `step`).
 class nvtx_counters {
 public:
     /// Creates an observer. The counters of a resource are registered with the tool when the
     /// resource adds its first chunk.
     explicit nvtx_counters(nvtx_counters_options options = {})
         : books_{std::make_shared<detail::nvtx_counter_books>(
-              std::move(options.name), static_cast<std::int64_t>(options.step), options.tags)} {}
+              std::move(options.name),
+              static_cast<std::int64_t>(detail::smaller_of(options.step, ~std::size_t{0} / 2)),
+              options.tags)} {}
     /// Copies share the counters. A move is a copy, so that the observer of a stack that was
     /// moved from may still be called.
     nvtx_counters(nvtx_counters const&) noexcept            = default;

@@ -96,6 +96,55 @@ void alternate(nvtx_account& a) {
 
 using namespace nvtx_account_tests;
 
+TEST_CASE("nvtx_account: changes are added up after 256 that follow one of another thread") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    a.change(1, 0); // follows no change
+    auto const& samples = tool.named("account").samples;
+    for (unsigned i = 0; i != nvtx_account::exact_switches; ++i) {
+        auto const change = [&] { a.change(1, 0); };
+        if (i % 2 == 0) {
+            std::thread{change}.join();
+        } else {
+            change();
+        }
+        REQUIRE(samples.size() == i + 2);
+    }
+    a.change(1, 0);
+    CHECK(samples.size() == nvtx_account::exact_switches + 1);
+    a.flush();
+    CHECK(tool.last("account").live == nvtx_account::exact_switches + 2);
+}
+
+TEST_CASE("nvtx_account: more threads than there are shards change the values at the same time") {
+    nvtx_tool& tool = nvtx_tool::get();
+    tool.clear();
+    nvtx_account a{"account", "a test", 0};
+    alternate(a);
+    constexpr int            count = 70;
+    std::atomic<int>         begun{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i != count; ++i) {
+        threads.emplace_back([&] {
+            ++begun;
+            while (begun.load() != count) { std::this_thread::yield(); } // all have numbers
+            for (int n = 0; n != 300; ++n) {
+                a.change(1000, 0);
+                if (n % 100 == 0) { a.change(0, 1); }
+                a.change(-999, 0);
+            }
+        });
+    }
+    for (auto& each : threads) { each.join(); }
+    a.flush();
+    auto const last = tool.last("account");
+    CHECK(last.live == count * 300);
+    CHECK(last.reserved == 1 + count * 3);
+    CHECK(last.peak >= last.live);
+    CHECK(tool.wrong == std::vector<std::string>{});
+}
+
 TEST_CASE("nvtx_account: with many threads, small changes are added up, and large ones sampled") {
     nvtx_tool& tool = nvtx_tool::get();
     tool.clear();

@@ -117,7 +117,8 @@ private:
     /// threads add their changes up from now on.
     void count_switch() noexcept {
         unsigned const number = thread_number();
-        if (std::exchange(last_thread_, number) == number) { return; }
+        unsigned const before = std::exchange(last_thread_, number);
+        if (before == number || before == no_thread_number) { return; }
         if (++switches_ == exact_switches) {
             slack_.store(slack(values_.peak), std::memory_order_relaxed);
         }
