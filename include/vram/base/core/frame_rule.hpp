@@ -40,16 +40,18 @@ struct frame_rule {
         unknown,
         none, ///< no caller: the function is the outermost one, such as `_start`
         stack_pointer,
-        rbp
+        rbp,
+        stored ///< the address of the end is in memory, `size` bytes from rbp: an aligned stack
     };
+    /// Where the caller's rbp is: in rbp, or in memory `rbp` bytes from the end or from rbp.
+    enum class place : std::uint8_t { in_rbp, from_end, from_rbp };
 
-    base from  = base::unknown;
-    bool saved = false; ///< true if the caller's rbp is saved in the frame; else rbp has it
+    base  from  = base::unknown;
+    place saved = place::in_rbp;
     /// Distance in bytes from the register `from` to the end of the frame. The return address is in
     /// the 8 bytes below the end.
     std::int32_t size = 0;
-    /// If `saved`: where the caller's rbp is saved, in bytes (negative) from the end of the frame.
-    std::int32_t rbp = 0;
+    std::int32_t rbp  = 0;
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
@@ -75,6 +77,8 @@ public:
     }
 
 private:
+    using base  = frame_rule::base;
+    using place = frame_rule::place;
     enum : std::uint64_t { reg_rbp = 6, reg_rsp = 7, reg_return = 16 };
     static constexpr std::size_t deepest = 8;
 
@@ -90,27 +94,20 @@ private:
         at_ += sizeof w;
         return w;
     }
-    std::uint64_t take_unsigned() noexcept { // reads a number in LEB128 and returns it
-        std::uint64_t value = 0;
-        for (unsigned shift = 0;; shift += 7) {
-            std::uint8_t const byte = *at_++;
-            if (shift < 64) { value |= std::uint64_t{byte & 0x7FU} << shift; }
-            if (byte < 0x80) { return value; }
-        }
-    }
-    std::int64_t take_signed() noexcept { // reads a signed LEB128 number
+    /// Reads a number in LEB128 and returns it. Extends the sign if the number is `with_sign`.
+    std::uint64_t take_unsigned(bool with_sign = false) noexcept {
         std::uint64_t value = 0;
         for (unsigned shift = 0;;) {
             std::uint8_t const byte = *at_++;
             if (shift < 64) { value |= std::uint64_t{byte & 0x7FU} << shift; }
             shift += 7;
-            if (byte < 0x80) {
-                if ((byte & 0x40) != 0 && shift < 64) { value |= ~std::uint64_t{0} << shift; }
-                return static_cast<std::int64_t>(value);
-            }
+            if (byte >= 0x80) { continue; }
+            bool const negative = with_sign && (byte & 0x40) != 0;
+            return negative && shift < 64 ? value | ~std::uint64_t{0} << shift : value;
         }
     }
-    void skip_augmentation() noexcept {
+    std::int64_t take_signed() noexcept { return static_cast<std::int64_t>(take_unsigned(true)); }
+    void         skip_augmentation() noexcept {
         auto const size = take_unsigned();
         at_ += size;
     }
@@ -196,12 +193,11 @@ private:
         case 0x06: return restore(take_unsigned());
         case 0x07: { // DW_CFA_undefined: the caller's value of the register is lost
             auto const which = take_unsigned();
-            if (which == reg_return) { now_.from = frame_rule::base::none; }
+            if (which == reg_return) { now_.from = base::none; }
             return which != reg_rbp;
         }
         case 0x08: // DW_CFA_same_value: the register has the caller's value, which is not saved
-            if (take_unsigned() == reg_rbp) { now_.saved = false, now_.rbp = 0; }
-            return true;
+            return set_place(take_unsigned(), place::in_rbp, 0);
         case 0x0A: // DW_CFA_remember_state: pushes the present rule on the stack of rules
             if (depth_ == deepest) { return false; }
             stack_[depth_++] = now_;
@@ -217,17 +213,18 @@ private:
         }
         case 0x0D: return set_base(take_unsigned());
         case 0x0E: now_.size = static_cast<std::int32_t>(take_unsigned()); return true;
-        case 0x0F: // DW_CFA_def_cfa_expression: a formula gives the end of the frame (unsupported)
-            skip_augmentation();
-            now_.from = frame_rule::base::unknown;
+        case 0x0F: // DW_CFA_def_cfa_expression: a formula gives the end of the frame
+            now_.from = take_formula(now_.size, true) ? base::stored : base::unknown;
             return true;
         // DW_CFA_expression, DW_CFA_val_expression: a formula gives the place of a register or its
-        // value. Not supported for rbp and the return address.
+        // value. The value is not supported for rbp, and neither for the return address.
         case 0x10:
         case 0x16: {
-            auto const which = take_unsigned();
-            skip_augmentation();
-            return which != reg_rbp && which != reg_return;
+            auto const   which    = take_unsigned();
+            std::int32_t from_rbp = 0;
+            bool const   simple   = take_formula(from_rbp, false);
+            set_place(which, place::from_rbp, from_rbp);
+            return which == reg_rbp ? simple && op == 0x10 : which != reg_return;
         }
         case 0x2E: // DW_CFA_GNU_args_size: bytes of pushed arguments; not needed
             static_cast<void>(take_unsigned());
@@ -235,15 +232,31 @@ private:
         default: return false;
         }
     }
+    /// Reads a formula. Returns true and sets `offset` if it is rbp + `offset` (DW_OP_breg6), with
+    /// `loaded` the word in memory there (DW_OP_deref).
+    bool take_formula(std::int32_t& offset, bool loaded) noexcept {
+        auto const                size = take_unsigned();
+        std::uint8_t const* const end  = at_ + size;
+        bool                      good = size >= 2 && *at_++ == 0x76;
+        if (good) { offset = static_cast<std::int32_t>(take_signed()); }
+        if (good && loaded) { good = at_ < end && *at_++ == 0x06; }
+        good = good && at_ == end;
+        at_  = end;
+        return good;
+    }
     [[nodiscard]] bool set_base(std::uint64_t which) noexcept {
-        now_.from = which == reg_rsp   ? frame_rule::base::stack_pointer
-                    : which == reg_rbp ? frame_rule::base::rbp
-                                       : frame_rule::base::unknown;
+        now_.from = which == reg_rsp   ? base::stack_pointer
+                    : which == reg_rbp ? base::rbp
+                                       : base::unknown;
+        return true;
+    }
+    bool set_place(std::uint64_t which, place saved, std::int32_t distance) noexcept {
+        if (which == reg_rbp) { now_.saved = saved, now_.rbp = distance; }
         return true;
     }
     [[nodiscard]] bool save(std::uint64_t which, std::int64_t factored) noexcept {
         std::int64_t const distance = factored * data_factor_;
-        if (which == reg_rbp) { now_.saved = true, now_.rbp = static_cast<std::int32_t>(distance); }
+        set_place(which, place::from_end, static_cast<std::int32_t>(distance));
         return which != reg_return || distance == -8;
     }
     [[nodiscard]] bool restore(std::uint64_t which) noexcept {

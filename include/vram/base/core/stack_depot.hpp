@@ -198,12 +198,18 @@ private:
             if (rule->from == frame_rule::base::none) { break; }
             // The stack pointer when the calling function made its call: above the return address.
             std::uintptr_t const low = at + sizeof(void*);
-            std::uintptr_t const end = (rule->from == frame_rule::base::rbp ? rbp : low) +
-                                       static_cast<std::size_t>(rule->size);
+            std::uintptr_t       end = (rule->from == frame_rule::base::stack_pointer ? low : rbp) +
+                                 static_cast<std::size_t>(rule->size);
+            if (rule->from == frame_rule::base::stored) {
+                if (end < low || end >= its->end || end % sizeof(void*) != 0) { return nullptr; }
+                end = *reinterpret_cast<std::uintptr_t const*>(end);
+            }
             if (end <= low || end > its->end || end % sizeof(void*) != 0) { return nullptr; }
-            if (rule->saved) {
-                std::uintptr_t const saved = end + static_cast<std::size_t>(rule->rbp);
-                if (saved < low || saved >= end) { return nullptr; }
+            if (rule->saved != frame_rule::place::in_rbp) {
+                bool const           below = rule->saved == frame_rule::place::from_end;
+                std::uintptr_t const saved =
+                    (below ? end : rbp) + static_cast<std::size_t>(rule->rbp);
+                if (saved < low || saved + sizeof(void*) > end) { return nullptr; }
                 rbp = *reinterpret_cast<std::uintptr_t const*>(saved);
             }
             at = end - sizeof(void*);
