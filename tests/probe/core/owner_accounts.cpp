@@ -107,6 +107,36 @@ TEST_CASE("owner_accounts: the peak has the large blocks that two threads alloca
     CHECK(missed == 0);
 }
 
+TEST_CASE("owner_accounts: no block is lost while another thread frees and reads") {
+    owner_accounts          all;
+    std::atomic<site_sums*> to_free{nullptr};
+    constexpr unsigned      count = 20'000;
+    together([&](unsigned thread) {
+        for (unsigned i = 0; i != count; ++i) {
+            if (thread == 0) {
+                site_sums* const mine = all.charge(0, {}, {}, 8);
+                all.refund(*mine, 8, false, {});
+                site_sums* const other = all.charge(0, {}, {}, 8);
+                while (to_free.load() != nullptr) { std::this_thread::yield(); }
+                to_free = other;
+            } else {
+                site_sums* other = nullptr;
+                while ((other = to_free.exchange(nullptr)) == nullptr) {
+                    std::this_thread::yield();
+                }
+                all.refund(*other, 8, false, {});
+                if (i % 64 != 0) { continue; }
+                all.for_each([](owner_account const& a) { CHECK(a.sums.live <= 8 * 3); });
+            }
+        }
+    });
+    all.for_each([&](owner_account const& a) {
+        CHECK(a.sums.live == 0);
+        CHECK(a.sums.blocks == 0);
+        CHECK((a.sites == nullptr || a.sums.allocations == 2 * count));
+    });
+}
+
 TEST_CASE("owner_accounts: each number of a peak stands for a higher peak") {
     owner_accounts all;
     together([&](unsigned thread) {

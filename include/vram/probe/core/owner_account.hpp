@@ -6,9 +6,9 @@
 
 #include <vram/base/call_site.hpp>
 #include <vram/base/core/address_map.hpp>
+#include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/tag.hpp>             // memory_tag
-#include <vram/probe/core/brief_lock.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -111,9 +111,9 @@ struct owner_account {
         return *found;
     }
 
-    brief_lock lock;
-    unsigned   thread;
-    owner_sums sums{};
+    biased_lock lock;
+    unsigned    thread;
+    owner_sums  sums{};
     /// Sum of the allocated minus the freed bytes of this account that are not yet in the live
     /// bytes of all threads (`owner_accounts::total_`).
     std::ptrdiff_t         pending = 0;
