@@ -49,6 +49,16 @@ def arguments():
     parser.add_argument("rooms", nargs="*")
     return parser.parse_args()
 
+USE = """
+namespace {
+[[gnu::used]] void use() {
+    vram::sim_stream s;
+    vram::pool       memory{vram::stream_ordered{vram::sim_resource{}}};
+    memory.deallocate(s, memory.allocate(s, 100), 100);
+}
+} // namespace
+"""
+
 
 class checker:
     def __init__(self, args):
@@ -130,14 +140,18 @@ class checker:
         return ("failed", errors) if errors else ("passed", "")
 
     def together(self, headers):
-        """An object that includes everything must link with itself: nothing is defined twice."""
+        """An object that includes everything must link with itself: nothing is defined twice. AddressSanitizer, if the compiler
+        has it, refers to each constant of the object, also to those of inline variables that the linker keeps once."""
         here = [h for h in headers if h.parts[0] != "interop" and not isinstance(self.libraries(h), str)]
-        unit = "".join(f"#include <vram/{h}>\n" for h in here)
+        unit = "".join(f"#include <vram/{h}>\n" for h in here) + USE
         options = [f"-L{d}/../lib{bits}" for d in self.toolkit for bits in ("", "64")]
         with tempfile.TemporaryDirectory() as folder:
-            made = f"{folder}/unit.o"
-            errors = self.run(unit, self.toolkit, "-c", "-o", made) or self.run(
-                "int main() {}\n", self.toolkit, "-pthread", "-o", f"{folder}/both", made, made, *options,
+            made, empty = f"{folder}/unit.o", "int main() {}\n"
+            checked = ["-fsanitize=address"]
+            if self.run(empty, self.toolkit, *checked, "-o", f"{folder}/empty"):
+                checked = []
+            errors = self.run(unit, self.toolkit, *checked, "-c", "-o", made) or self.run(
+                empty, self.toolkit, *checked, "-pthread", "-o", f"{folder}/both", made, made, *options,
                 *(["-lcudart"] if self.toolkit else []))
         return ("failed", errors) if errors else ("passed", "")
 

@@ -56,7 +56,9 @@ inline constinit thread_local stored_error* first_error = nullptr;
 /// error is attached. Not used while the list is empty.
 inline constinit thread_local stored_error** error_after = nullptr;
 /// Storage for one error of this thread, used if no host memory can be allocated for it.
-inline constinit thread_local stored_error spare_error{};
+// Without the line of this definition, which AddressSanitizer of g++ would refer to in each object
+// file, although the linker keeps it in one only.
+inline constinit thread_local stored_error spare_error{.what = {.kind = {}, .where = {}}};
 inline constinit thread_local bool         spare_waits = false;
 
 /// Adds a copy of `e` to the calling thread's list of errors, which `report_stored_errors` passes
