@@ -109,8 +109,8 @@ struct sim_platform {
         return d.machine().options.host_page_tables;
     }
     /// Declares a copy by the calling thread to the race check, and adds its duration to the
-    /// thread's simulated time. A null pointer means a file. `past_caches`: the copy bypasses the
-    /// cache of the core (`sim_options::core_cache`).
+    /// thread's simulated time. A null pointer means a file. If `past_caches` is true, the
+    /// target bypasses the cache of the core (`sim_options::core_cache`).
     static void host_copies(void* to, void const* from, std::size_t bytes, bool past_caches = false,
                             at w = at::current()) {
         detail::sim_host_copies(to, from, bytes, past_caches, w);

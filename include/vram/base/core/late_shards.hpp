@@ -24,8 +24,8 @@ namespace detail {
 ///         ++mine->sum;
 ///     }
 ///
-/// Threads   Any thread may call any function, but not during a move. Who holds the lock of a shard
-///           must not wait for the common lock.
+/// Threads   Any thread may call any function, but not during a move. A thread that holds the
+///           lock of a shard must not wait for the common lock.
 /// Cost      One lock. The shards are 32 objects in host memory.
 template <class Shard, class Lock = biased_lock>
 class late_shards {

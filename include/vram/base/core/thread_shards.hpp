@@ -4,6 +4,7 @@
 /// \file
 /// `thread_shards` is an array with one object for each thread.
 
+#include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/core/thread_number.hpp>
 
 #include <atomic> // atomic
@@ -14,6 +15,12 @@
 
 namespace vram {
 namespace detail {
+
+/// Returns the tolerance of a peak that threads count by shards: how much one thread may allocate
+/// before others see it. 1/128 of `peak`, but at least `least`.
+[[nodiscard]] constexpr std::size_t peak_slack(std::size_t least, std::ptrdiff_t peak) noexcept {
+    return larger_of(least, static_cast<std::size_t>(peak) / 128);
+}
 
 /// 32 objects (*shards*), one for each thread, so that threads rarely write to the same one.
 /// Threads with equal numbers modulo 32 share a shard.

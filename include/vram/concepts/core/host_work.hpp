@@ -19,7 +19,7 @@ concept hears_host_work = requires(void* to, void const* from, std::size_t bytes
 };
 
 /// Tells a platform that checks copies by the host that the calling thread is about to copy `bytes`
-/// bytes. A null address stands for a file or socket. `past_caches`: by stores that
+/// bytes. A null address stands for a file or socket. If `past_caches` is true, the copy's stores
 /// bypass the CPU's caches.
 template <class P>
 struct host_work {

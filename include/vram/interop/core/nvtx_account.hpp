@@ -4,7 +4,6 @@
 /// \file
 /// `nvtx_account` sums the bytes of a resource or of a tag, and samples them for a tool.
 
-#include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/core/thread_number.hpp>
 #include <vram/base/core/thread_shards.hpp>
 #include <vram/interop/core/nvtx_counter_group.hpp>
@@ -36,10 +35,10 @@ public:
     static constexpr unsigned exact_switches = 256;
     /// Number of changes of live bytes by one thread after which the tool gets new values.
     static constexpr unsigned most_pending = 1024;
-    /// Returns the sum of changes by one thread at which the tool gets new values: 1 MiB, or 1/128
-    /// of the peak if that is more.
+    /// Returns the sum of changes by one thread at which the tool gets new values: the tolerance of
+    /// `statistics`, 1 MiB, or 1/128 of the peak if that is more.
     [[nodiscard]] static constexpr std::int64_t slack(std::int64_t peak) noexcept {
-        return larger_of(std::int64_t{1} << 20, peak / 128);
+        return static_cast<std::int64_t>(peak_slack(std::size_t{1} << 20, peak));
     }
 
     /// Registers the counters with the NVTX tool. `change` does not pass values that differ by less

@@ -6,7 +6,8 @@
 
 #include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/late_shards.hpp>
-#include <vram/base/core/smaller_of.hpp> // smaller_of, larger_of
+#include <vram/base/core/smaller_of.hpp>    // smaller_of, larger_of
+#include <vram/base/core/thread_shards.hpp> // peak_slack
 
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +71,7 @@ struct alignas(64) count_shard {
 /// always exact. Each thread counts in its own *shard* (counters).
 ///
 /// Each shard has *room*: what its thread may allocate by `try_add` while the sum over all shards
-/// cannot exceed the peak (after `exact_calls`: by more than `slack` for each shard). If the room
+/// cannot exceed the peak (after `exact_calls`: by more than `peak_slack` for each). If the room
 /// is too small, `add` adds the counts of all shards to the counters of the layer.
 ///
 /// Threads   Call `add` and `fold` with the common lock held.
@@ -82,15 +83,9 @@ class count_shards : public late_shards<count_shard<Histograms>, Lock> {
 public:
     using shard = count_shard<Histograms>;
 
-    /// Number of calls of `add` (see `calls`) after which peaks may be too low, by `slack` for each
-    /// thread, so that threads call `add` less often.
-    static constexpr unsigned exact_calls = 256;
-    /// Returns by how many bytes or blocks one thread may make the counted peak too low: 1/128 of
-    /// `peak`, but at least `least`.
-    [[nodiscard]] static constexpr std::size_t slack(std::size_t    least,
-                                                     std::ptrdiff_t peak) noexcept {
-        return larger_of(least, static_cast<std::size_t>(peak) / 128);
-    }
+    /// Number of calls of `add` (see `calls`) after which peaks may be too low, by `peak_slack` for
+    /// each thread, so that threads call `add` less often.
+    static constexpr unsigned    exact_calls  = 256;
     static constexpr std::size_t least_bytes  = std::size_t{1} << 20;
     static constexpr std::size_t least_blocks = 64;
 
@@ -122,8 +117,8 @@ public:
         if (others) {
             ++mine.calls;
             if (calls > exact_calls) {
-                mine.bytes.excess  = slack(least_bytes, sums.bytes.peak);
-                mine.blocks.excess = slack(least_blocks, sums.blocks.peak);
+                mine.bytes.excess  = peak_slack(least_bytes, sums.bytes.peak);
+                mine.blocks.excess = peak_slack(least_blocks, sums.blocks.peak);
             }
         }
         add(sums.bytes, mine, &shard::bytes, bytes, all);

@@ -81,8 +81,9 @@ public:
     [[nodiscard]] stream                       copies() const { return copies_.view(); }
     [[nodiscard]] thread_team<Platform>&       threads() noexcept { return team_; }
     [[nodiscard]] thread_team<Platform> const& threads() const noexcept { return team_; }
-    /// Returns the lock under which a thread queues a copy and records its event. Threads that call
-    /// the driver at the same time delay each other more than this lock does.
+    /// Returns the lock under which a thread queues a copy of pinned memory, which does not wait,
+    /// and records its event. Without it, threads that call the driver at the same time delay each
+    /// other more than the lock does.
     [[nodiscard]] platform_lock<Platform> const& queueing() const noexcept { return queueing_; }
     [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
