@@ -355,6 +355,71 @@ public:
             }
         }
     }
+    /// Calls as a program makes them: the driver's pool has many blocks of many sizes, and the
+    /// program uses other memory between two calls.
+    void apart() {
+        stream const                       s{P::current_device()};
+        std::vector<event>                 events;
+        block<typename P::pinned_resource> host{4_MiB};
+        std::vector<std::byte>             pageable(2_MiB);
+        std::uint64_t                      first = 0, second = 0;
+        auto const                         took = [&](std::uint64_t& sum, auto call) {
+            std::uint64_t const since = m_.now();
+            call();
+            sum += m_.now() - since;
+        };
+        auto const work = [&] { m_.host_copy(host.data, pageable.data(), 2_MiB); };
+        {
+            std::size_t const                          steps  = quick_ ? 64 : 100'000;
+            std::size_t                                frees  = 0;
+            std::uint64_t                              seed   = 1;
+            auto                                       memory = parts<P>::pool();
+            std::vector<std::pair<void*, std::size_t>> live(512);
+            for (std::size_t i = 0; i < live.size() + steps; ++i) {
+                seed                = seed * 6364136223846793005 + 1442695040888963407;
+                auto& [p, bytes]    = live[(seed >> 33) % live.size()];
+                std::size_t const n = 512_B << ((seed >> 45) % 14);
+                if (p != nullptr) {
+                    took(second, [&] { memory.deallocate(s.view(), p, bytes); });
+                    ++frees;
+                }
+                took(first, [&] { p = memory.allocate(s.view(), bytes = n); });
+                if (i < live.size()) { first = second = frees = 0; }
+            }
+            for (auto const& [p, bytes] : live) {
+                if (p != nullptr) { memory.deallocate(s.view(), p, bytes); }
+            }
+            P::synchronize(s.view());
+            add_sum("allocate_async", "mixed", first, steps);
+            add_sum("free_async", "mixed", second, frees);
+        }
+        std::size_t const many = quick_ ? 2 : 64;
+        for (std::size_t i = 0; i < many; ++i) { events.emplace_back(P::current_device()); }
+        first = second = 0;
+        for (event& e : events) {
+            work();
+            took(first, [&] { P::record(e, s.view()); });
+            work();
+            took(second, [&] { (void)P::done(e); });
+        }
+        add_sum("record", "apart", first, many);
+        add_sum("query", "apart", second, many);
+        for (std::size_t const n : {2_MiB, 8_MiB, 32_MiB, 128_MiB, 512_MiB, 2048_MiB}) {
+            typename P::device_resource memory{};
+            std::vector<void*>          blocks(count(8_GiB / n, 2, 16));
+            first = second = 0;
+            for (void*& p : blocks) {
+                work();
+                took(first, [&] { p = memory.allocate_sync(n); });
+            }
+            for (void* p : blocks) {
+                work();
+                took(second, [&] { memory.deallocate_sync(p, n); });
+            }
+            add_sum("allocate_apart", size_name(n), first, blocks.size());
+            add_sum("free_apart", size_name(n), second, blocks.size());
+        }
+    }
     /// Words that the device writes in the order of a stream.
     void marks() {
         if constexpr (vram::completion_flags<P>) {
@@ -478,7 +543,7 @@ int run(options const& o) {
         {"pools", [&] { all.pools(); }},     {"mappings", [&] { all.mappings(); }},
         {"pinning", [&] { all.pinning(); }}, {"marks", [&] { all.marks(); }},
         {"threads", [&] { all.threads(); }}, {"together", [&] { all.together(); }},
-        {"touched", [&] { all.touched(); }},
+        {"touched", [&] { all.touched(); }}, {"apart", [&] { all.apart(); }},
     };
     for (auto const& [name, measure] : groups) {
         auto const is = [n = name](std::string const& c) { return c == n; };

@@ -59,11 +59,17 @@ def predict(programs, profile):
 
 
 def measure(programs):
-    rows = []
-    for name, cells in (*RUNS.items(), ("costs", [])):
-        rows += rows_of(programs, name, "--device", "cuda", "--repeat", "3" if name != "calls" else "1", *cells)
-    kept = [row for row in rows if row["metric"] in (*METRICS.get(row["bench"], ()), "ns")]
-    return [{**row, "value": float(f"{row['value']:.5g}")} for row in kept]
+    """The smallest value of each figure in five rounds: other programs of the host make calls up to twice as slow for minutes."""
+    least = {}
+    for _ in range(5):
+        for name, cells in (*RUNS.items(), ("costs", [])):
+            for row in rows_of(programs, name, "--device", "cuda", "--repeat", "1", *cells):
+                if row["metric"] not in (*METRICS.get(row["bench"], ()), "ns"):
+                    continue
+                key = (row["bench"], row["case"], row["subject"], row["metric"])
+                if key not in least or row["value"] < least[key]["value"]:
+                    least[key] = row
+    return [{**row, "value": float(f"{row['value']:.5g}")} for row in least.values()]
 
 
 def values(rows):

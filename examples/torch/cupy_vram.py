@@ -20,20 +20,20 @@ _blocks = {}  # the size and the stream of each live block: CuPy frees by the ad
 
 
 def _malloc(size, device):
-    stream = cupy.cuda.get_current_stream().ptr
+    stream = cupy.cuda.get_current_stream()
     block, no_memory = ctypes.c_void_p(), ctypes.c_int()
-    error = _library.vram_torch_allocate(size, device, stream, ctypes.byref(block), ctypes.byref(no_memory))
+    error = _library.vram_torch_allocate(size, device, stream.ptr, ctypes.byref(block), ctypes.byref(no_memory))
     if error:
         raise (MemoryError if no_memory.value else RuntimeError)(error.decode())
     if block.value:
-        _blocks[block.value] = size, stream
+        _blocks[block.value] = size, stream  # the object: CuPy destroys a stream with its last reference
     return block.value or 0
 
 
 def _free(block, device):
     if block:
         size, stream = _blocks.pop(block)
-        _library.vram_torch_free(block, size, device, stream)
+        _library.vram_torch_free(block, size, device, stream.ptr)
 # [/functions]
 
 

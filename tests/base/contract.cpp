@@ -32,6 +32,24 @@ TEST_CASE("contract: the handler receives the broken condition and the caller's 
     }
 }
 
+TEST_CASE("contract: a known line of the program is reported instead of that of the check") {
+    doubles::contracts_throw const throws;
+    auto const                     line_of = [](auto call) {
+        try {
+            call();
+        } catch (doubles::broken_contract const& b) { return b.line; }
+        return 0U;
+    };
+    call_site const caller = call_site::current();
+    unsigned const  from   = __LINE__ - 1;
+    CHECK(line_of([&] { expects(true, "holds", caller); }) == 0);
+    CHECK(line_of([&] { expects(false, "sums", caller); }) == from);
+    CHECK(line_of([&] { broken_contract("sums", caller); }) == from);
+    unsigned const here = __LINE__;
+    CHECK(line_of([&] { expects(false, "sums", call_site{}); }) == here + 1);
+    CHECK(line_of([&] { broken_contract("sums", call_site{}); }) == here + 2);
+}
+
 TEST_CASE("contract: without a handler the program prints the condition and aborts") {
     int pipe_ends[2];
     REQUIRE(::pipe(pipe_ends) == 0);

@@ -11,6 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic> // atomic
+#include <thread> // thread
+
 using namespace vram;
 using namespace vram::detail;
 
@@ -135,4 +138,51 @@ TEST_CASE("error: after a device has failed, that is reported once, and no conse
     report_error({.kind = error_kind::platform_error, .code = 1});
     report_error({.kind = error_kind::leak});
     CHECK(told.count() == 6);
+}
+
+TEST_CASE("error: code 0 is no failure of a device") {
+    doubles::mishaps const told;
+    note_device_failure(0, nullptr);
+    report_error({.kind = error_kind::leak});
+    report_error({.kind = error_kind::leak});
+    CHECK(told.count() == 2);
+    note_device_failure(700, +[](int) noexcept { return code_text{"failed", "in a test"}; });
+    report_error({.kind = error_kind::leak});
+    report_error({.kind = error_kind::leak});
+    CHECK(told.count() == 3);
+    CHECK(told.last().code == 700);
+    forget_device_failure();
+}
+
+TEST_CASE("error: if several devices fail at the same time, the report has the code and the text "
+          "of one failure") {
+    doubles::mishaps const told;
+    auto const             text_of_1 = +[](int) noexcept { return code_text{"one", "first"}; };
+    auto const             text_of_2 = +[](int) noexcept { return code_text{"two", "second"}; };
+    unsigned               mixed     = 0;
+    constexpr int          rounds    = 20'000;
+    std::atomic<int>       turn{0}, ended{0};
+    auto const             await = [](std::atomic<int> const& number, int value) {
+        for (int i = 0; number != value; ++i) {
+            if (i > 1000) { std::this_thread::yield(); }
+        }
+    };
+    std::thread other{[&] {
+        for (int i = 1; i <= rounds; ++i) {
+            await(turn, i);
+            note_device_failure(1, text_of_1);
+            ended = i;
+        }
+    }};
+    for (int i = 1; i <= rounds; ++i) {
+        turn = i;
+        for (int j = i % 64; j != 0; --j) { (void)ended.load(); } // meets the other at any moment
+        note_device_failure(2, text_of_2);
+        await(ended, i);
+        report_error({.kind = error_kind::leak});
+        mixed += told.last().text_of == (told.last().code == 1 ? text_of_1 : text_of_2) ? 0 : 1;
+        forget_device_failure();
+    }
+    other.join();
+    CHECK(mixed == 0);
 }

@@ -18,3 +18,8 @@ TEST_CASE("over_limit: it is an out_of_memory with the remaining bytes of the li
     CHECK(e.numbers().limit == 100);
     CHECK(std::string{e.what()} == "vram: over the limit (vram::explain(e) has the numbers)");
 }
+
+TEST_CASE("over_limit: no bytes are left if more bytes count than the limit") {
+    CHECK(over_limit{50, 120, 100}.room() == 0);
+    CHECK(over_limit{50, 100, 100}.room() == 0);
+}

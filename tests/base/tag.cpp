@@ -143,3 +143,28 @@ TEST_CASE("tagged: each thread has scopes of its own; a worker begins with its c
     for (auto& each : threads) { each.join(); }
     for (auto& each : of_both) { CHECK((each.known() && each == of_both[0])); }
 }
+
+TEST_CASE("tagged: an array of characters without a null character is read to its end") {
+    struct {
+        char const fixed[3] = {'a', 'b', 'c'};
+        char const after[6] = "after";
+    } const constant;
+    struct {
+        char fixed[3] = {'a', 'b', 'c'};
+        char after[6] = "after";
+    } variable;
+    char const   shorter[4] = {'d', '\0', 'e', 'f'};
+    tagged const outer{"tag_test"};
+    {
+        tagged const scope{constant.fixed};
+        CHECK(std::string{current_tag().path()} == "tag_test/abc");
+    }
+    {
+        tagged const scope{variable.fixed};
+        CHECK(std::string{current_tag().path()} == "tag_test/abc");
+    }
+    {
+        tagged const scope{shorter};
+        CHECK(std::string{current_tag().path()} == "tag_test/d");
+    }
+}

@@ -12,8 +12,8 @@ scale = Program("bench-sim_scale", device=None)
 check, folder = scale.check, scale.folder
 
 out = folder / "out.json"
-# Points from 100 to 10000 operations, blocks or events, and up to 204 streams; the first is dominated by the start.
-run = scale("--divide", 10, "--repeat", 3, "--json", out)
+# Points from 33 to 3333 operations, blocks or events, and up to 68 streams; the first is dominated by the start.
+run = scale("--divide", 30, "--repeat", 3, "--json", out)
 check("a run ends well", run.returncode == 0, run)
 rows = json.loads(out.read_text())
 check("every row has the six fields and no other", rows_hold(rows), run)

@@ -3,6 +3,7 @@
 
 #include <vram/sim/sim.hpp>
 
+#include <thread>
 #include <utility>
 
 namespace catalogue::graphs {
@@ -297,6 +298,48 @@ PAIR(capture_ended_on_another_stream, refused(sim_status::capture_invalid),
     follows(t, s);
     follows(s, t);
     MISTAKE(static_cast<void>(sim_graph::end(right ? s : t)));
+}
+
+PAIR(capture_ended_by_another_thread, refused(sim_status::capture_wrong_thread),
+     "cudaErrorStreamCaptureWrongThread: the thread that began a capture ends it, unless its mode "
+     "is relaxed") {
+    sim_stream const s;
+    sim_graph::begin(s, right ? sim_capture_mode::relaxed : sim_capture_mode::global);
+    sim_status  seen = sim_status::ok;
+    std::thread other{[&] {
+        try {
+            static_cast<void>(sim_graph::end(s));
+        } catch (sim_error const& e) { seen = e.status(); }
+    }};
+    other.join();
+    MISTAKE(static_cast<void>(seen == sim_status::ok ? 0 : throw sim_error{seen}));
+}
+
+PAIR(legacy_waits_for_a_captured_event, refused(sim_status::stream_capturing),
+     "cudaStreamLegacy: the legacy default stream cannot be captured") {
+    block const      p;
+    sim_stream const s;
+    sim_event        e;
+    if (right) {
+        e.record(s);
+        e.wait(legacy());
+    }
+    sim_graph::begin(s);
+    e.record(s);
+    if (!right) { MISTAKE(e.wait(legacy())); }
+    writes(s, p);
+    static_cast<void>(sim_graph::end(s));
+}
+
+PAIR(synchronous_copy_in_a_captured_stream, refused(sim_status::stream_capturing),
+     "cudaMemcpy is not permitted while the per-thread default stream is captured",
+     .default_stream = sim_default_stream::per_thread) {
+    block const           p, q;
+    sim_stream const      s;
+    sim_stream_view const captured = right ? s.view() : sim_stream_view{};
+    sim_graph::begin(captured, sim_capture_mode::relaxed);
+    MISTAKE(sim_copy_sync(q.data(), p.data(), 4096));
+    static_cast<void>(sim_graph::end(captured));
 }
 
 PAIR(capture_of_the_legacy_stream, refused(sim_status::stream_capturing),

@@ -489,6 +489,23 @@ PAIR(two_threads_queue_on_one_stream, not_checked(race),
         });
 }
 
+PAIR(stream_awaited_by_luck, not_checked(race),
+     "A host wait includes only work that is queued before it in every order of the threads") {
+    block const      p{kind::pinned};
+    sim_stream const s;
+    handover         h;
+    run_both(
+        [&] {
+            writes(s, p);
+            h.signal();
+        },
+        [&] {
+            if (right) { h.await(); }
+            s.synchronize();
+            MISTAKE(host_reads(p));
+        });
+}
+
 PAIR(ordinary_threads, not_checked(race),
      "Two host threads have no order without a join, a lock or a gate") {
     block const p{kind::pinned};
@@ -916,6 +933,64 @@ PAIR(copy_out_of_a_mapping_and_its_end, free_before_last_use,
     if (right) { s.synchronize(); }
     MISTAKE(p.memory.unmap(p.begin, 64_KiB));
     p.mapped = false;
+}
+
+PAIR(copy_between_two_mappings_of_one_memory, overlapping_copy,
+     "cudaMemcpy: the memory areas may not overlap, also if their addresses differ",
+     .page = 64_KiB) {
+    pages            p;
+    sim_stream const s;
+    auto* const      other = static_cast<std::byte*>(p.begin) + 64_KiB;
+    p.memory.map(other, p.handle, 64_KiB);
+    p.memory.set_access(other, 64_KiB);
+    MISTAKE(sim_copy(s, other + (right ? 4096 : 100), p.begin, 4096));
+    sim_device{}.synchronize();
+    p.memory.unmap(other, 64_KiB);
+}
+
+PAIR(batch_to_two_mappings_of_one_memory, race,
+     "cudaMemcpyBatchAsync: the copies have no order among themselves", .page = 64_KiB) {
+    pages             p;
+    block const       q{kind::pinned};
+    sim_stream const  s;
+    auto* const       other   = static_cast<std::byte*>(p.begin) + 64_KiB;
+    void* const       to[]    = {p.begin, other + (right ? 2048 : 2047)};
+    void const* const from[]  = {q.data(), q.second_half().data};
+    std::size_t const bytes[] = {2048, 2048};
+    p.memory.map(other, p.handle, 64_KiB);
+    p.memory.set_access(other, 64_KiB);
+    MISTAKE(sim_copy_batch(s, to, from, bytes));
+    sim_device{}.synchronize();
+    p.memory.unmap(other, 64_KiB);
+}
+
+PAIR(read_through_another_mapping, uninitialised_read,
+     "cuMemMap: contents belong to the physical memory", .page = 64_KiB,
+     .checks = {.uninitialised = true}) {
+    pages            p;
+    sim_stream const s;
+    auto* const      other = static_cast<std::byte*>(p.begin) + 64_KiB;
+    if (right) { writes(s, p.first()); }
+    p.memory.map(other, p.handle, 64_KiB);
+    p.memory.set_access(other, 64_KiB);
+    MISTAKE(reads(s, p.second()));
+    sim_device{}.synchronize();
+    p.memory.unmap(other, 64_KiB);
+}
+
+PAIR(other_memory_at_the_same_address, uninitialised_read,
+     "cuMemMap: contents belong to the physical memory", .page = 64_KiB,
+     .checks = {.uninitialised = true}) {
+    pages            p;
+    sim_stream const s;
+    auto const       more = p.memory.create(64_KiB);
+    writes(s, p.first());
+    s.synchronize();
+    p.memory.unmap(p.begin, 64_KiB);
+    p.memory.map(p.begin, right ? p.handle : more, 64_KiB);
+    p.memory.set_access(p.begin, 64_KiB);
+    MISTAKE(reads(s, p.first()));
+    p.memory.destroy(more, 64_KiB);
 }
 
 } // namespace catalogue::of_virtual_memory

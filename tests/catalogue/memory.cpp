@@ -378,4 +378,26 @@ PAIR(source_of_a_registered_range_overwritten, race,
     s.synchronize();
 }
 
+PAIR(host_reads_more_than_a_registered_range, race,
+     "cudaHostRegister: the host accesses registered memory as any other memory") {
+    block const                      p, q{kind::pageable};
+    sim_stream const                 s;
+    vram::detail::sim_register const pinned{q.part(1024, 1024)};
+    sim_copy(s, const_cast<void*>(q.part(1024, 0).data), p.data(), 1024);
+    if (right) { s.synchronize(); }
+    MISTAKE(host_reads(q));
+    s.synchronize();
+}
+
+PAIR(host_function_writes_more_than_a_registered_range, race,
+     "cudaHostRegister: the host accesses registered memory as any other memory") {
+    block const                      p, q{kind::pageable};
+    sim_stream const                 s, t;
+    vram::detail::sim_register const pinned{q.part(1024, 1024)};
+    copies(s, p, q.part(1024, 1024));
+    if (right) { follows(t, s); }
+    MISTAKE(sim_call_host(t, sim_host_work{.writes = {q.part(1536, 1024)}}, [] {}));
+    sim_device{}.synchronize();
+}
+
 } // namespace catalogue::host_memory

@@ -4,10 +4,15 @@
 #include <vram/handle/array.hpp>
 #include <vram/handle/buffer.hpp>
 #include <vram/layer/aligned.hpp>
+#include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
 #include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/probe/guarded.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/staging/copy_batch.hpp>
 #include <vram/staging/staging.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/unloader.hpp>
@@ -170,6 +175,44 @@ PAIR(use_before_the_allocation_through_layers, use_before_ready,
     memory.deallocate(s, p, 4096);
 }
 
+PAIR(double_free_through_guarded, double_free, "guarded: a wrong free is reported") {
+    guarded          memory{pool{stream_ordered{sim_resource{}}}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    memory.deallocate(s, p, 4096);
+    if (!right) { MISTAKE(memory.deallocate(s, p, 4096)); }
+    s.synchronize();
+}
+
+PAIR(double_free_of_a_block_in_quarantine, double_free, "guarded: a wrong free is reported") {
+    guarded          memory{pool{stream_ordered{sim_resource{}}}, {.quarantine = 1_MiB}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    memory.deallocate(s, p, 4096);
+    if (!right) { MISTAKE(memory.deallocate(s, p, 4096)); }
+    s.synchronize();
+}
+
+PAIR(other_size_through_guarded, wrong_size, "guarded: a wrong free is reported") {
+    guarded          memory{pool{stream_ordered{sim_resource{}}}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    if (!right) { MISTAKE(memory.deallocate(s, p, 1024)); }
+    memory.deallocate(s, p, 4096);
+    s.synchronize();
+}
+
+PAIR(second_free_to_the_first_of_two_resources, double_free,
+     "fallback: a block is freed by the resource that allocated it, and once") {
+    using device = pool<stream_ordered<sim_resource>>;
+    fallback         memory{limiting{device{}, 1024}, device{}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    memory.deallocate(s, p, 4096);
+    if (!right) { MISTAKE(memory.deallocate(s, p, 4096)); }
+    s.synchronize();
+}
+
 PAIR(leak_through_layers, leak, "Every allocation must be freed") {
     limiting         memory{sim_async_resource{}, 1_MiB};
     sim_stream const s;
@@ -283,6 +326,18 @@ PAIR(result_written_after_it_was_sent, race, "unloader: send ends the writes of 
     sim_device{}.synchronize();
 }
 
+PAIR(push_of_a_batch_of_another_stream, race,
+     "batch: record_stream makes another stream wait for the copy to the batch") {
+    sim_stream const s, t;
+    unloader         out{ignore{}, t, {.batch_bytes = 4096}};
+    for (auto& b : loader{numbers{1}, s, {.batch_bytes = 4096}}) {
+        if (right) { b.record_stream(t); }
+        MISTAKE(out.push({b.data(), b.size()}));
+        t.synchronize();
+    }
+    out.finish();
+}
+
 PAIR(push_of_memory_in_use, race, "unloader: push reads in the order of the producer's stream") {
     sim_stream const s, t;
     block const      p;
@@ -336,6 +391,20 @@ PAIR(download_before_the_kernel_is_complete, race, "staging: a call is ordered w
     writes(t, p);
     if (right) { follows(s, t); }
     stage.download(s, host, p.data());
+}
+
+PAIR(copy_batch_of_a_batch_of_another_stream, race,
+     "batch: record_stream makes another stream wait for the copy to the batch") {
+    sim_stream const         s, t;
+    block const              p, q;
+    copy_batch<sim_platform> rows;
+    for (auto& b : loader{numbers{1}, s, {.batch_bytes = 8192}}) {
+        rows.add(p.data(), b.data(), 4096);
+        rows.add(q.data(), b.data() + 4096, 4096);
+        if (right) { b.record_stream(t); }
+        MISTAKE(rows.run(t));
+        t.synchronize();
+    }
 }
 
 PAIR(upload_past_the_end, out_of_bounds, "staging: the device memory must be large enough") {

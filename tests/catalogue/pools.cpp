@@ -572,6 +572,30 @@ PAIR(free_to_another_pool, foreign_free, "vram: a block is freed to the pool tha
     memory.deallocate(s, p, 4096);
 }
 
+PAIR(block_freed_again_after_a_trim, double_free, "vram: a block is freed once") {
+    pool             memory{stream_ordered{sim_resource{}}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4096);
+    memory.deallocate(s, p, 4096);
+    s.synchronize();
+    memory.trim(0); // the pool no longer knows the block
+    if (!right) { MISTAKE(memory.deallocate(s, p, 4096)); }
+}
+
+PAIR(pool_block_of_another_device, peer_access,
+     "cudaMemPoolSetAccess: a kernel of another device needs access to the memory", .devices = 2) {
+    sim_async_resource upstream{sim_device{0}};
+    if (right) { upstream.allow_access(sim_device{1}); }
+    pool             memory{upstream};
+    sim_stream const s = stream_of(0), t = stream_of(1);
+    void* const      p = memory.allocate(s, 4096);
+    follows(t, s);
+    MISTAKE(reads(t, {p, 4096}));
+    follows(s, t);
+    memory.deallocate(s, p, 4096);
+    sim_device{0}.synchronize();
+}
+
 PAIR(block_used_after_the_reset, use_after_free, "monotonic: reset frees all blocks") {
     monotonic        memory{stream_ordered{sim_resource{}}};
     sim_stream const s;
@@ -590,8 +614,7 @@ PAIR(reset_before_the_last_use, free_before_last_use,
     follows(t, s);
     reads(t, {p, 4096});
     if (right) { follows(s, t); }
-    mark_any_line();
-    memory.reset(s);
+    MISTAKE(memory.reset(s));
     sim_device{}.synchronize();
 }
 

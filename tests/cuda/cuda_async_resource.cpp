@@ -216,6 +216,20 @@ TEST_CASE("cuda_async_resource: foreign pointers and double frees are reported")
     s.synchronize();
 }
 
+TEST_CASE("cuda_async_resource: limiting over it does not count a free that CUDA refuses") {
+    machine const     here;
+    mishaps const     told;
+    limiting          mr{cuda_async_resource{}, 1_MiB};
+    cuda_stream const s;
+    void* const       p = mr.allocate(s, 1000);
+    mr.deallocate(s, p, 1000);
+    mr.deallocate(s, p, 1000);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
+    CHECK(told.count() == 1);
+    CHECK(mr.used() == 0);
+    s.synchronize();
+}
+
 TEST_CASE("cuda_async_resource: during a capture other streams allocate, and the captured stream "
           "allocates in its graph") {
     machine const       here;
@@ -342,7 +356,7 @@ TEST_CASE("cuda_async_resource: a block of a destroyed stream is not freed if no
     void* const            p      = mr.allocate(stream->view(), 1_MiB);
     cuda_stream_view const ended  = stream->view();
     stream.reset();
-    doubles::cudart::fail("cudaDeviceSynchronize", cudaErrorUnknown);
+    doubles::cudart::fail("cudaMalloc", cudaErrorUnknown); // the first call of the wait
     mr.deallocate(ended, p, 1_MiB);
     CHECK(doubles::cudart::forgive());
     CHECK(told.count(error_kind::platform_error) == 1);
@@ -350,5 +364,99 @@ TEST_CASE("cuda_async_resource: a block of a destroyed stream is not freed if no
     CHECK(doubles::cudart::out().pool_blocks == 1);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
     mr.deallocate_sync(p, 1_MiB);
+}
+
+TEST_CASE(
+    "cuda_async_resource: limiting over it does not count a refused free on a destroyed stream") {
+    machine const              here;
+    mishaps const              told;
+    limiting                   mr{cuda_async_resource{}, 1_MiB};
+    std::optional<cuda_stream> stream{std::in_place};
+    void* const                p     = mr.allocate(stream->view(), 1000);
+    std::size_t const          live  = mr.used();
+    cuda_stream_view const     ended = stream->view();
+    stream.reset();
+    doubles::cudart::fail("cudaMalloc", cudaErrorUnknown); // the first call of the wait
+    mr.deallocate(ended, p, 1000);
+    CHECK(doubles::cudart::forgive());
+    CHECK(told.count(error_kind::leak) == 1);
+    CHECK(mr.used() == live);
+    mr.deallocate(ended, p, 1000);
+    CHECK(mr.used() == 0);
+    mr.deallocate(ended, p, 1000); // double free
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
+    CHECK(mr.used() == 0);
+}
+
+TEST_CASE("cuda_async_resource: a free on a destroyed stream ends no capture of another stream") {
+    for (bool const raw_stream : {false, true}) {
+        for (auto const mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                                cudaStreamCaptureModeRelaxed}) {
+            CAPTURE(raw_stream);
+            CAPTURE(static_cast<int>(mode));
+            machine const          here;
+            mishaps const          told;
+            cuda_async_resource    mr;
+            cuda_stream const      captured;
+            cuda_stream            owner;
+            cuda_stream_view const ended = owner.view();
+            void* const            p     = mr.allocate(ended, 1_MiB);
+            if (raw_stream) {
+                REQUIRE(cudaStreamDestroy(owner.release()) == cudaSuccess);
+            } else {
+                cuda_stream const gone = std::move(owner);
+            }
+            REQUIRE(cudaStreamBeginCapture(captured, mode) == cudaSuccess);
+            mr.deallocate(ended, p, 1_MiB);
+            cudaGraph_t graph = nullptr;
+            CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
+            if (graph != nullptr) { CHECK(cudaGraphDestroy(graph) == cudaSuccess); }
+            CHECK(told.count(error_kind::dead_stream) == (raw_stream ? 1 : 0));
+            CHECK(told.count() == (raw_stream ? 1 : 0));
+            CHECK(doubles::cudart::out().pool_blocks == 0);
+            (void)cudaGetLastError();
+        }
+    }
+}
+
+TEST_CASE("cuda_async_resource: memory that was freed on a retired stream is trimmed also if no "
+          "event could be recorded") {
+    for (char const* const call : {"cudaEventCreateWithFlags", "cudaEventRecord"}) {
+        CAPTURE(call);
+        machine const       here;
+        cuda_async_resource mr;
+        cudaStream_t        raw = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        mr.deallocate(raw, mr.allocate(raw, 1_MiB), 1_MiB);
+        doubles::cudart::fail(call, cudaErrorUnknown);
+        mr.retire(raw);
+        CHECK(doubles::cudart::forgive());
+        cuda_check(cudaStreamDestroy(raw));
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+        CHECK(doubles::cudart::dangling() == 0);
+    }
+}
+
+TEST_CASE("cuda_async_resource: a stream that has ended is not destroyed by another thread during "
+          "a free on it") {
+    bool again = true;
+    for (std::uint64_t n = 1; again; ++n) {
+        machine const              here;
+        mishaps const              told;
+        cuda_async_resource        mr, other;
+        std::optional<cuda_stream> s{std::in_place};
+        cuda_stream_view const     ended = s->view();
+        void* const                p     = mr.allocate(ended, 1_MiB);
+        // `other` keeps the handle of the stream valid until its trim.
+        other.deallocate(ended, other.allocate(ended, 1_MiB), 1_MiB);
+        s.reset();
+        doubles::cudart::before_call(n, [&] { other.trim(); });
+        mr.deallocate(ended, p, 1_MiB);
+        again = doubles::cudart::cancel_before_call();
+        CHECK(doubles::cudart::dangling() == 0);
+        CHECK(doubles::cudart::out().pool_blocks == 0);
+        CHECK(told.count() == 0);
+    }
 }
 #endif

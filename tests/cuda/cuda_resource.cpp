@@ -54,3 +54,15 @@ TEST_CASE("cuda_resource: stream_ordered over it allocates and frees during a ca
     cuda_check(cudaGraphDestroy(graph));
     memory.forget_captures();
 }
+
+TEST_CASE("cuda_resource: limiting over it does not count a free that CUDA refuses") {
+    machine const          here;
+    doubles::mishaps const told;
+    limiting               mr{cuda_resource{}, 1_MiB};
+    void* const            p = mr.allocate_sync(1000);
+    mr.deallocate_sync(p, 1000);
+    mr.deallocate_sync(p, 1000);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
+    CHECK(told.count() == 1);
+    CHECK(mr.used() == 0);
+}

@@ -11,6 +11,8 @@
 #include <vram/layer/limiting.hpp>
 #include <vram/pool/pool.hpp>
 
+#include <sys/mman.h> // msync, munmap
+
 #include <cstring> // memset
 #include <vector>  // vector
 
@@ -131,5 +133,29 @@ TEST_CASE("registered_resource: a limit of pinned pages is an out_of_memory") {
     CHECK_THROWS_AS((void)mr.allocate_sync(4096), out_of_memory);
     doubles::cudart::fail("cudaHostRegister", cudaErrorNotSupported);
     CHECK_THROWS_AS((void)mr.allocate_sync(4096), cuda_error);
+}
+
+TEST_CASE("registered_resource: pages that cannot be unregistered stay mapped, also if the host "
+          "has no memory for the bookkeeping") {
+    machine const          here;
+    registered_resource    mr{cuda_device::current(), {.pages = {.threads = 1}}};
+    doubles::mishaps const told;
+    std::size_t            bytes = 5000;
+    bool                   hit   = true;
+    for (std::uint64_t n = 1; hit; ++n) {
+        doubles::cudart::fail("cudaHostUnregister", cudaErrorUnknown);
+        doubles::bombing armed{n};
+        void* const      p      = mr.try_allocate_sync(bytes);
+        hit                     = armed.defuse();
+        bool const unregistered = doubles::cudart::forgive();
+        if (unregistered) {
+            CHECK(p == nullptr);
+            void* const at = const_cast<void*>(told.last().pointer);
+            CHECK(::msync(at, bytes, MS_ASYNC) == 0); // fails if the pages are not mapped
+            CHECK(::munmap(at, bytes) == 0);
+        }
+        mr.deallocate_sync(p, bytes);
+    }
+    CHECK(told.count() == 1);
 }
 #endif

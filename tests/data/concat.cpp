@@ -7,8 +7,15 @@
 #include <vram/data/memory_chunks.hpp>
 #include <vram/data/pinned_chunks.hpp>
 #include <vram/source/host_platform.hpp>
+#include <vram/source/host_resource.hpp>
+#include <vram/transfer/loader.hpp>
 
 #include <doctest/doctest.h>
+
+#include <cstddef>
+#include <span>
+#include <stop_token>
+#include <vector>
 
 using namespace vram;
 
@@ -54,6 +61,33 @@ TEST_CASE("concat: a concatenation of empty files is empty") {
     CHECK(none.size() == 0);
     CHECK(none.batch_bytes() == 1);
     CHECK(none.fill(to, 0) == 0);
+}
+
+/// Each pass over it has one batch more than the pass before, with the number of the pass in it.
+struct growing {
+    std::size_t passes = 1;
+
+    [[nodiscard]] std::size_t        size() const { return passes; }
+    [[nodiscard]] static std::size_t batch_bytes() { return 1; }
+    std::size_t fill(std::span<std::byte> to, std::size_t, std::stop_token const&) const {
+        to[0] = std::byte(static_cast<unsigned char>(passes));
+        return 1;
+    }
+    void restart() { ++passes; }
+};
+
+TEST_CASE("concat: a restart of the loader restarts each source, and queries its size again") {
+    loader load{concat{std::vector<growing>(2)}, host_platform::stream{}};
+    for (std::size_t pass = 1; pass < 4; ++pass) {
+        std::size_t seen = 0;
+        for (auto& batch : load) {
+            CHECK(*batch.data() == std::byte(static_cast<unsigned char>(pass)));
+            ++seen;
+        }
+        CHECK(seen == 2 * pass);
+        CHECK(load.batches() == seen);
+        load.restart();
+    }
 }
 
 TEST_CASE("concat: it fills if its parts fill, and enqueues if they enqueue") {

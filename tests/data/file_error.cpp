@@ -61,6 +61,9 @@ TEST_CASE("file_error: the text has the numbers that are known") {
           "and "
           "a record or an element has 64");
     file_error const missing{std::error_code{ENOENT, std::generic_category()}, "a.bin"};
+    file_error const refused{{EINVAL, std::generic_category()}, "a.bin", 100}; // by `resize(100)`
+    CHECK(std::string{refused.what()} ==
+          "vram: a.bin: " + std::generic_category().message(EINVAL) + ": at offset 100");
     CHECK(std::string{missing.what()} == "vram: a.bin: " + std::generic_category().message(ENOENT));
     file_error const full{std::error_code{ENOSPC, std::generic_category()}, "a.bin", 7, 9, 2};
     file_error const copy = full;

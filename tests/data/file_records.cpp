@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/data/file_records.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
 #include "files.hpp"
 
 #include <doctest/doctest.h>
@@ -47,6 +48,9 @@ TEST_CASE("file_records: a last batch that is not full can be omitted") {
     file_records const none{file{path}, 7, 104, {.drop_partial = true}}; // the only one is not full
     CHECK(none.size() == 0);
     CHECK(none.fill(to, 0) == 0);
+    doubles::contracts_throw const throws;
+    CHECK_THROWS_AS((void)none.records(0), doubles::broken_contract);
+    CHECK_THROWS_AS((void)none.batch_bytes(0), doubles::broken_contract);
 }
 
 TEST_CASE("file_records: fewer records than a batch are one batch, and zero records none") {

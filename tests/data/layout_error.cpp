@@ -33,7 +33,7 @@ TEST_CASE("layout_error: the text has the numbers") {
     auto const text = [](r why) { return std::string{layout_error{why, 5, 4, 2}.what()}; };
     CHECK(text(r::wrong_size) ==
           "vram: memory does not have the size of its layout: 5 instead of 4");
-    CHECK(text(r::too_large).find("5 in dimension 2, of at most 4") != std::string::npos);
+    CHECK(text(r::too_large).find("5 in dimension or field 2, of at most 4") != std::string::npos);
     CHECK(text(r::overlap).find("an overlap of 5, and pieces of 4") != std::string::npos);
     CHECK(text(r::not_whole).find("5 bytes, of at most 4") != std::string::npos);
 }

@@ -3,7 +3,16 @@
 
 #include "../laws/resource.hpp"
 
+#include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/segregated.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/monotonic.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/probe/device_delta.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/null_resource.hpp>
 
 #include <array>  // array
 #include <thread> // thread
@@ -137,4 +146,36 @@ TEST_CASE("any_resource: many threads copy and destroy handles") {
         CHECK(mr.holders() == 1);
     }
     CHECK(book.blocks() == 0);
+}
+
+TEST_CASE("any_resource: layers, pools and handles over it name the device of its resource") {
+    sim_node const   node{{.devices = 2}};
+    sim_device const far{1};
+    using device_memory        = any_resource<sim_platform, device_accessible>;
+    device_memory const memory = stream_ordered{sim_resource{far}};
+    auto const          names  = [&](auto const& over) {
+        return over.device() == far && detail::device_of_resource(over) == far;
+    };
+    CHECK(names(limiting{memory, 1_GiB}));
+    CHECK(names(shared{limiting{memory, 1_GiB}}));
+    CHECK(names(device_memory{limiting{memory, 1_GiB}}));
+    CHECK(names(pool{limiting{memory, 1_GiB}}));
+    CHECK(names(monotonic{memory}));
+    CHECK(names(arena{memory}));
+    CHECK(names(fallback{memory, memory}));
+    CHECK(names(fallback{memory, stream_ordered{sim_resource{sim_device{0}}}}));
+    CHECK(names(segregated{null_resource<sim_platform>{}, memory, 1_KiB}));
+
+    device_memory const nowhere = null_resource<sim_platform>{};
+    CHECK_FALSE(limiting{nowhere, 1_GiB}.device().has_value());
+    CHECK(names(fallback{nowhere, memory}));
+    CHECK(names(fallback{nowhere, stream_ordered{sim_resource{far}}}));
+
+    // The current device is device 0.
+    device_delta used{limiting{memory, 1_GiB}};
+    static_assert(std::same_as<decltype(used), device_delta<sim_platform>>);
+    device_memory owner = memory;
+    void* const   p     = owner.allocate_sync(1_MiB);
+    CHECK(used.bytes() >= 1_MiB);
+    owner.deallocate_sync(p, 1_MiB);
 }

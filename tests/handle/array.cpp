@@ -8,13 +8,16 @@
 #include <vram/base/contract.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
-#include <numeric>   // iota
-#include <stdexcept> // logic_error
-#include <vector>    // vector
+#include <numeric>     // iota
+#include <span>        // span
+#include <stdexcept>   // logic_error
+#include <string_view> // string_view
+#include <vector>      // vector
 
 using namespace vram;
 
@@ -108,6 +111,38 @@ TEST_CASE("array: an index out of range, or a span of another length, is a broke
     CHECK_THROWS_AS(device.set(2, 0), doubles::broken_contract);
     CHECK_THROWS_AS(device.copy_from(three), doubles::broken_contract);
     CHECK_THROWS_AS(device.copy_to(three), doubles::broken_contract);
+}
+
+TEST_CASE("array: the report of a broken contract has the line of the caller") {
+    doubles::contracts_throw const throws;
+    array<int, full>               device{full{}, {}, 2};
+    std::vector<int>               three(3);
+    auto const                     line_of = [](auto call) {
+        try {
+            call();
+        } catch (doubles::broken_contract const& b) { return b.line; }
+        return 0U;
+    };
+    unsigned const here = __LINE__;
+    CHECK(line_of([&] { (void)device.get(2); }) == here + 1);
+    CHECK(line_of([&] { device.set(2, 0); }) == here + 2);
+    CHECK(line_of([&] { device.copy_from(three); }) == here + 3);
+    CHECK(line_of([&] { device.copy_to(three); }) == here + 4);
+}
+
+TEST_CASE("array: a report about the copy of the constructor has the line of the caller") {
+    sim_node                     node{{.on_report = sim_on_report::collect}};
+    sim_stream const             s;
+    sim_pinned_resource          pinned;
+    stream_ordered<sim_resource> mr;
+    auto* const                  freed = static_cast<int*>(pinned.allocate_sync(4 * sizeof(int)));
+    pinned.deallocate_sync(freed, 4 * sizeof(int));
+    unsigned const                            here = __LINE__ + 1;
+    array<int, stream_ordered<sim_resource>&> device{mr, s, std::span<int const>{freed, 4}};
+    s.synchronize();
+    REQUIRE(node.reports().size() == 1);
+    CHECK(node.reports()[0].second.where.line() == here);
+    CHECK(std::string_view{node.reports()[0].second.where.file_name()} == __FILE__);
 }
 
 TEST_CASE("array: the resource is stored by value if it can be copied, else by reference") {

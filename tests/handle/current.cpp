@@ -5,6 +5,7 @@
 
 #include <vram/base/core/gate.hpp>
 #include <vram/base/core/worker.hpp>
+#include <vram/handle/current_resource_guard.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
@@ -12,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>     // atomic
+#include <chrono>     // milliseconds
 #include <functional> // function
 #include <optional>   // optional
 #include <thread>     // thread
@@ -66,8 +68,11 @@ public:
 template <int Test>
 struct node_platform : host_platform {
     struct device {
-        int         number                     = 0;
-        friend bool operator==(device, device) = default;
+        int         number = 0;
+        friend bool operator==(device a, device b) {
+            if (node_platform::on_compare) { std::exchange(node_platform::on_compare, {})(); }
+            return a.number == b.number;
+        }
     };
     struct own_stream : host_platform::own_stream {
         explicit own_stream(device = {}) noexcept {}
@@ -84,7 +89,8 @@ struct node_platform : host_platform {
     };
     using device_resource = numbered_memory<node_platform>;
 
-    static inline thread_local int current_number = 0;
+    static inline thread_local int                   current_number = 0;
+    static inline thread_local std::function<void()> on_compare; ///< for the next comparison
 
     static device      current_device() noexcept { return {current_number}; }
     static device      device_of(stream) noexcept { return {}; }
@@ -333,4 +339,31 @@ TEST_CASE("current: one thread resets a device while another one forgets it") {
     forgetting.join();
     CHECK(current<platform>::get({0}).holds_resource());
     CHECK(current<platform>::reset({0}).holds_resource());
+}
+
+TEST_CASE("current: the end of a guard does not undo the `forget` of another thread") {
+    using platform = node_platform<10>;
+    for (int i = 0; i != 10; ++i) {
+        shared            kept{limiting{platform::device_resource{{0}}, 100}};
+        std::atomic<bool> locked{false}, ending{false};
+        std::thread       forgetting;
+        (void)current<platform>::set({0}, kept);
+        {
+            current_resource_guard<platform> const scope{{0}, platform::device_resource{{0}}};
+            forgetting = std::thread{[&] {
+                // `reset` compares devices under the mutex, for which the other thread then waits.
+                platform::on_compare = [&] {
+                    locked = true;
+                    while (!ending) { std::this_thread::yield(); }
+                    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+                };
+                (void)current<platform>::reset({0});
+                current<platform>::forget({0});
+            }};
+            while (!locked) { std::this_thread::yield(); }
+            platform::on_compare = [&] { ending = true; };
+        }
+        forgetting.join();
+        CHECK(kept.holders() == 1);
+    }
 }

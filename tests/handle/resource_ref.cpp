@@ -40,6 +40,19 @@ static_assert(trimmable_resource<ref> && retiring_resource<ref> && fallible_reso
 static_assert(!owning_resource<ref> && !measured_resource<ref>, "it may not know");
 static_assert(std::is_trivially_copyable_v<ref> && !std::is_default_constructible_v<ref>);
 
+/// Stores the line of the program that called `try_allocate_ready`.
+struct lined : full {
+    [[nodiscard]] static void* try_allocate_ready(stream, std::size_t, std::size_t,
+                                                  call_site at) noexcept {
+        line = at.line();
+        return nullptr;
+    }
+    [[nodiscard]] static void* try_allocate_ready(stream, std::size_t, std::size_t) noexcept {
+        return nullptr;
+    }
+    static inline unsigned line = 0;
+};
+
 void* take(resource_ref<host_platform> mr) { return mr.allocate({}, 64); }
 
 } // namespace
@@ -116,4 +129,12 @@ TEST_CASE("resource_ref: exceptions pass through unchanged") {
     plan.as_machine_failure();
     plan.fail_nth(1);
     CHECK_THROWS_AS((void)borrowed.allocate_sync(10), doubles::machine_failure);
+}
+
+TEST_CASE("resource_ref: try_allocate_ready passes the line of the caller to the resource") {
+    lined          mr;
+    ref const      borrowed{mr};
+    unsigned const here = __LINE__ + 1;
+    CHECK(borrowed.try_allocate_ready({}, 10) == nullptr);
+    CHECK(lined::line == here);
 }

@@ -157,3 +157,22 @@ TEST_CASE("shared: each call of a handle that was moved from is a broken contrac
     CHECK(broken([](auto& mr) { (void)mr.holders(); }));
     CHECK(!broken([](auto& mr) { (void)mr.holds_resource(); }));
 }
+
+TEST_CASE("shared: the report of a call of a handle that was moved from has the line of the call") {
+    static unsigned line    = 0;
+    auto const      in_line = [](auto call) {
+        return doubles::code_of_child([&] {
+                   set_contract_handler(
+                       [](contract const& c) { ::_exit(c.where.line() == line ? 7 : 8); });
+                   shared<doubles::minimal_resource<>> from{doubles::minimal_resource<>{}};
+                   shared<doubles::minimal_resource<>> to{std::move(from)};
+                   call(from); // NOLINT(bugprone-use-after-move)
+                   return 0;
+               }) == 7;
+    };
+    line = __LINE__ + 1;
+    CHECK(in_line([](auto& mr) { (void)mr.allocate_sync(10); }));
+    line = __LINE__ + 1;
+    CHECK(in_line([](auto& mr) { mr.deallocate_sync(nullptr, 10); }));
+    CHECK_FALSE(in_line([](auto& mr) { (void)mr.get(); })); // the line of the check
+}

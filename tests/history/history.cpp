@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -143,6 +144,13 @@ TEST_CASE("history: the last events are kept, and the others are counted") {
     }
 }
 
+TEST_CASE("history: a number of events that no memory holds is an error of the constructor") {
+    std::size_t const most = ~std::size_t{0};
+    for (std::size_t const events : {most, most - 300, most / 64 + 1}) {
+        CHECK_THROWS_AS(history{history_options{.events = events}}, std::bad_alloc);
+    }
+}
+
 TEST_CASE("history: memory is bounded however many events occur") {
     sim_node const node;
     sim_stream     s;
@@ -182,6 +190,24 @@ TEST_CASE("history: threads write at the same time as a record is made") {
     CHECK(log.events() == 4 * (2 * pairs + 2)); // and a chunk added and removed
     CHECK(record.chunks.empty());
     CHECK(events_of_kind(record, kind::chunk_removed) == 4);
+}
+
+TEST_CASE("history: events that are overwritten while a record is made are counted") {
+    history           log{{.events = 4096}};
+    std::atomic<bool> ends{false};
+    std::thread       writer{[&] {
+        memory_event<sim_stream_view> e{.kind = kind::allocated, .name = "pool", .bytes = 1};
+        while (!ends.load()) { log.observe(e); }
+    }};
+    for (int i = 0; i != 200; ++i) {
+        std::uint64_t const  before = log.events();
+        history_record const record = log.record();
+        CHECK(record.events.size() + record.overwritten >= before);
+    }
+    ends.store(true);
+    writer.join();
+    history_record const record = log.record();
+    CHECK(record.events.size() + record.overwritten == log.events());
 }
 
 TEST_CASE("history: an event is complete, however many threads run") {

@@ -53,6 +53,25 @@ TEST_CASE("history_trigger: a file is written when exit is called, after the his
     CHECK(read.resources[read.events[0].resource].name == "a mark");
 }
 
+TEST_CASE("history_trigger: a forked child writes no file of its parent, but those of its own") {
+    recorded_history::file_name const parents{"of-the-parent"};
+    recorded_history::file_name const childs{"of-the-child"};
+    int const                         status = status_of_child([&] {
+        history log;
+        history_trigger{log, parents.path(), history_columns}.at_exit().on_refusal();
+        int const exits = status_of_child([&] {
+            history_trigger{log, childs.path(), history_columns}.at_exit();
+            log.observe(memory_event<sim_stream_view>{.kind = memory_event_kind::refused});
+            std::exit(0);
+        });
+        ::_exit(WIFEXITED(exits) && WEXITSTATUS(exits) == 0 ? 0 : 1);
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK_FALSE(parents.exists());
+    CHECK(childs.exists());
+}
+
 TEST_CASE("history_trigger: a signal writes, and the process continues or ends as before") {
     recorded_history::file_name const file{"signal"};
     int const                         status = status_of_child([&] {
@@ -70,6 +89,34 @@ TEST_CASE("history_trigger: a signal writes, and the process continues or ends a
     CHECK(WTERMSIG(status) == SIGTERM);
     REQUIRE(file.exists());
     CHECK(read_history(file.path()).events.size() == 2);
+}
+
+#if defined(VRAM_TESTS_TSAN)
+constexpr bool starts_threads_after_fork = false;
+#else
+constexpr bool starts_threads_after_fork = true;
+#endif
+
+TEST_CASE(
+    "history_trigger: a forked child writes its own file when a signal arrives" *
+    doctest::skip(!starts_threads_after_fork) *
+    doctest::description("ThreadSanitizer allows no thread in a child of a process with threads")) {
+    recorded_history::file_name const parents{"of-the-parent"};
+    recorded_history::file_name const childs{"of-the-child"};
+    int const                         status = status_of_child([&] {
+        history log;
+        std::signal(SIGTERM, SIG_DFL);
+        history_trigger{log, parents.path(), history_columns}.on_signal(SIGTERM);
+        int const ended = status_of_child([&] {
+            history_trigger{log, childs.path(), history_columns}.on_signal(SIGTERM);
+            ::raise(SIGTERM);
+        });
+        ::_exit(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM ? 0 : 1);
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK_FALSE(parents.exists());
+    CHECK(childs.exists());
 }
 
 TEST_CASE("history_trigger: SIGKILL cannot be a trigger") {

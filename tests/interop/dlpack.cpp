@@ -2,6 +2,7 @@
 #include <vram/interop/dlpack.hpp> // first: the header stands alone
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/mishaps.hpp"
 
 #include <vram/handle/array.hpp>
 #include <vram/handle/buffer.hpp>
@@ -234,8 +235,15 @@ TEST_CASE("dlpack: a tensor that cannot be used is refused, and stays with its o
               t.shape                   = {std::int64_t{1} << 40, std::int64_t{1} << 40};
               t.managed.dl_tensor.shape = t.shape.data();
           }).starts_with("constructor: vram: a DLPack tensor has an impossible extent"));
+    CHECK(refusal([](versioned& t) { // the product of an empty tensor's other extents is no size
+              t.shape                   = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
+              t.managed.dl_tensor.shape = t.shape.data();
+              t.managed.dl_tensor.ndim  = 3;
+          }) == "");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.ndim = -1; }) ==
           "constructor: vram: a DLPack tensor has an impossible number of dimensions: -1");
+    CHECK(refusal([](versioned& t) { t.managed.dl_tensor.shape = nullptr; }) ==
+          "constructor: vram: a DLPack tensor has no shape; its number of dimensions is: 2");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.bits = 64; }) ==
           "as: vram: a DLPack tensor has another element type: float64, not float32");
     CHECK(refusal([](versioned& t) { t.managed.dl_tensor.dtype.lanes = 2; }).starts_with("as:"));
@@ -400,6 +408,29 @@ TEST_CASE("dlpack: the deleter of an imported tensor is called after the work of
     CHECK(theirs.deleted == 1);
     CHECK(node.now() >= sim_time{9000});
     device.deallocate_sync(block, 96);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("dlpack: a tensor that ends during a capture waits for the work from before it") {
+    doubles::mishaps const    told;
+    sim_node                  node{{.devices = 2}};
+    sim_device const          far{1};
+    sim_stream const          stream{far};
+    foreign<dlpack_versioned> theirs;
+    sim_resource              device{far};
+    void* const               block = device.allocate_sync(96);
+    theirs.managed.dl_tensor.device = {2, 1};
+    theirs.managed.dl_tensor.data   = block;
+    {
+        dlpack const in{&theirs.managed, stream};
+        sim_launch(stream, {.name = "read", .reads = {{block, 96}}, .duration = sim_time{9000}});
+        sim_graph::begin(stream);
+    }
+    CHECK(theirs.deleted == 1);
+    CHECK(node.now() >= sim_time{9000});
+    device.deallocate_sync(block, 96);
+    sim_graph const graph = sim_graph::end(stream);
+    CHECK(told.count() == 0);
     CHECK(node.reports().empty());
 }
 

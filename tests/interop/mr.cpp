@@ -18,6 +18,8 @@
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
 
+#include <stdexcept>
+
 #if __has_include(<cuda/memory_pool>)
 #define VRAM_WITH_CCCL_POOLS
 #include <cuda/memory_pool>
@@ -36,7 +38,7 @@ using stack = limiting<statistics<stream_ordered<cuda_resource>>>;
 
 /// A resource of another library, in either generation of the interface: pinned memory with a given
 /// kind of refusal.
-enum class refusal { none, bad_alloc, cuda_error, other_error, misaligned };
+enum class refusal { none, bad_alloc, cuda_error, other_error, misaligned, invalid_argument };
 
 class foreign {
 public:
@@ -55,6 +57,7 @@ public:
         case refusal::cuda_error: fail(cudaErrorMemoryAllocation);
         case refusal::other_error: fail(cudaErrorIllegalAddress);
         case refusal::misaligned: ++books_->out; return &misplaced[1];
+        case refusal::invalid_argument: throw std::invalid_argument{"Invalid alignment"};
         case refusal::none: break;
         }
         void* const p = pinned_resource{}.allocate_sync(bytes, alignment);
@@ -369,6 +372,21 @@ TEST_CASE("mr: every form of refusal becomes out_of_memory") {
         CHECK_THROWS_AS((void)inside.allocate_sync(100, 64), out_of_memory);
     }
     CHECK(books.out == 0); // the misaligned block was freed
+}
+
+TEST_CASE("mr: an alignment that CCCL does not accept is refused") {
+    machine const  here;
+    foreign::books books;
+    mr             inside{foreign{books}};
+    books.next = refusal::invalid_argument;
+    try {
+        (void)inside.allocate({}, 100, 4096);
+        FAIL("it was refused");
+    } catch (out_of_memory const& e) { CHECK(e.numbers().alignment == 4096); }
+    books.next = refusal::invalid_argument;
+    CHECK_THROWS_AS((void)inside.allocate_sync(100, 512), out_of_memory);
+    books.next = refusal::invalid_argument; // of something else
+    CHECK_THROWS_AS((void)inside.allocate_sync(100, 256), std::invalid_argument);
 }
 
 TEST_CASE("mr: an error that is not about memory is passed on unchanged") {

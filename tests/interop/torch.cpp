@@ -395,6 +395,9 @@ TEST_CASE("torch: a kept block that cannot be freed is reported, and the others 
     memory.forget_captures();
     CHECK(memory.stack(d).usage().live == bytes);
     CHECK(told.count() == 2);
+    memory.forget_captures(); // the block stayed kept
+    CHECK(memory.stack(d).usage().live == 0);
+    CHECK(told.count() == 2);
 }
 
 namespace {
@@ -428,6 +431,46 @@ TEST_CASE("torch: a block of a captured stream of unknown device is kept, and fr
     (void)memory.trim();
     CHECK(memory.stack(d).usage().live == 0);
     CHECK(told.count() == 0);
+}
+
+namespace {
+
+/// The simulated device, on which the query for a capture fails while `fails` is true, as that of a
+/// default stream does in CUDA during the capture of a blocking stream.
+struct platform_without_query : sim_platform {
+    [[nodiscard]] static bool capturing(stream s) {
+        if (fails) { throw std::runtime_error{"the query fails"}; }
+        return s.capturing();
+    }
+    static inline bool fails = false;
+};
+struct memory_without_query : doubles::shy_memory {
+    using platform = platform_without_query;
+};
+
+} // namespace
+
+TEST_CASE("torch: a block is kept if the query for a capture fails, and freed later") {
+    doubles::mishaps const told;
+    sim_node const         node;
+    sim_stream const       s, other;
+    sim_device const       d = sim_device::current();
+
+    torch_allocator<stream_ordered<memory_without_query>> memory{
+        [](sim_device) { return stream_ordered{memory_without_query{}}; }};
+    void* const p = memory.allocate(d, s, bytes);
+    memory.record_stream(p, other);
+    platform_without_query::fails = true;
+    memory.deallocate(d, s, p, bytes);
+    CHECK(told.count() != 0);
+    memory.forget_captures(); // the query still fails
+    platform_without_query::fails = false;
+    CHECK(memory.stack(d).usage().live == bytes);
+    std::size_t const before = told.count();
+    memory.forget_captures();
+    (void)memory.trim();
+    CHECK(memory.stack(d).usage().live == 0);
+    CHECK(told.count() == before);
 }
 
 TEST_CASE("torch: several threads allocate, record and free at the same time") {

@@ -66,7 +66,8 @@ def max_memory_allocated(device=None): return memory_stats(device=device).get("a
     "cupy/__init__.py": "from . import cuda\n",
     "cupy/cuda.py": """
 import types
-def get_current_stream(): return types.SimpleNamespace(ptr=0)
+stream = types.SimpleNamespace(ptr=0)
+def get_current_stream(): return stream
 class PythonFunctionAllocator:
     def __init__(self, malloc, free): self.functions = malloc, free
     def malloc(self, size): raise NotImplementedError
@@ -195,7 +196,7 @@ assert vram_torch.trim() >= 1 << 20 and torch.cuda.memory_stats()["reserved_byte
 assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
 """
 USE_CUPY = """
-import sys
+import ctypes, gc, os, sys, weakref
 sys.path.insert(0, sys.argv[1])
 import cupy
 import cupy_vram
@@ -218,6 +219,26 @@ except RuntimeError as e:
 free(p, 0)
 free(0, 0)
 assert cupy_vram.usage()["live"] == 0 and not cupy_vram._blocks
+
+
+class Stream:  # as in CuPy, the end of the object destroys the stream
+    runtime = ctypes.CDLL(os.environ["STAND_IN_CUDA"] + "/lib64/libcudart.so")
+    def __init__(self):
+        handle = ctypes.c_void_p()
+        assert self.runtime.cudaStreamCreateWithFlags(ctypes.byref(handle), 1) == 0
+        self.ptr = handle.value
+    def __del__(self):
+        assert self.runtime.cudaStreamDestroy(ctypes.c_void_p(self.ptr)) == 0
+
+
+default, cupy.cuda.stream = cupy.cuda.stream, Stream()
+ended, p = weakref.ref(cupy.cuda.stream), malloc(4096, 0)
+cupy.cuda.stream = default
+gc.collect()
+assert ended() is not None, "a block keeps its stream until the free"
+free(p, 0)
+gc.collect()
+assert ended() is None and cupy_vram.usage()["live"] == 0
 """
 USE_NUMBA = """
 import ctypes, gc, os, weakref

@@ -13,22 +13,57 @@
 
 #include <doctest/doctest.h>
 
-#include <concepts>  // move_constructible
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <exception> // exception
-#include <memory>    // unique_ptr, make_unique
-#include <string>    // string
-#include <thread>    // thread
-#include <utility>   // move
-#include <vector>    // vector
+#include <concepts>   // move_constructible
+#include <cstddef>    // size_t
+#include <cstdint>    // uint64_t
+#include <exception>  // exception
+#include <functional> // function
+#include <memory>     // unique_ptr, make_unique
+#include <semaphore>  // binary_semaphore
+#include <string>     // string
+#include <thread>     // thread
+#include <utility>    // move
+#include <vector>     // vector
 
 namespace laws {
 
-/// Runs `act` on another thread, as the owner of another stream would.
-template <class Act>
-void on_another_thread(Act act) {
-    std::thread{act}.join();
+/// The thread of the owner of another stream. It is always the same one: a capture ends on the thread
+/// on which it began, and to start a thread for each action takes most of the time.
+class other_thread {
+public:
+    other_thread()               = default;
+    other_thread(other_thread&&) = delete;
+    ~other_thread() {
+        act_ = nullptr;
+        begin_.release();
+        thread_.join();
+    }
+
+    /// Runs `act` on the thread, and waits for its end. `act` does not throw.
+    void run(std::function<void()> act) {
+        act_ = std::move(act);
+        begin_.release();
+        end_.acquire();
+    }
+
+private:
+    void serve() {
+        for (begin_.acquire(); act_; begin_.acquire()) {
+            act_();
+            end_.release();
+        }
+    }
+
+    std::function<void()> act_;
+    std::binary_semaphore begin_{0};
+    std::binary_semaphore end_{0};
+    std::thread           thread_{&other_thread::serve, this};
+};
+
+/// Runs `act` on another thread, as the owner of another stream would, and waits for its end.
+inline void on_another_thread(std::function<void()> act) {
+    static other_thread thread;
+    thread.run(std::move(act));
 }
 
 /// The duration of the capture that begins before the n-th call.
@@ -168,14 +203,21 @@ bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode
         World::record(theirs.stream);
     }
 
-    bool       capturing = false;
-    bool       well      = true;
-    auto const end       = [&] {
-        on_another_thread([&] { well = well && World::end(theirs.stream); });
+    bool            capturing = false;
+    bool            well      = true;
+    std::thread::id owner; // a thread's own calls can break its capture in every mode but relaxed
+    auto const      end = [&] {
+        on_another_thread([&] {
+            CHECK(owner == std::this_thread::get_id());
+            well = well && World::end(theirs.stream);
+        });
         capturing = false;
     };
     World::before_call(nth, [&] {
-        on_another_thread([&] { World::begin(theirs.stream, mode); });
+        on_another_thread([&] {
+            owner = std::this_thread::get_id();
+            World::begin(theirs.stream, mode);
+        });
         capturing = true;
         if (lasts == capture_lasts::a_call) { World::before_call(1, end); }
     });

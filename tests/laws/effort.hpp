@@ -39,7 +39,7 @@ inline constexpr unsigned stride = of_many(10) == 10 ? 1 : 10;
 #if defined(VRAM_TESTS_TSAN)
 inline constexpr unsigned order_stride = 20;
 #elif defined(VRAM_TESTS_ASAN)
-inline constexpr unsigned order_stride = 4;
+inline constexpr unsigned order_stride = 8;
 #else
 inline constexpr unsigned order_stride = 1;
 #endif

@@ -2,10 +2,13 @@
 #include <vram/layer/fallback.hpp> // first: the header stands alone
 
 #include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/source/host_resource.hpp>
 #include <vram/source/null_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
 
 using namespace vram;
@@ -137,4 +140,21 @@ TEST_CASE("fallback: a free of null changes nothing while the secondary has a li
     CHECK(mr.fallen_back() == 1);
     mr.deallocate_sync(p, 100);
     CHECK(mr.fallen_back() == 0);
+}
+
+TEST_CASE("fallback: a block of the secondary can be freed after a refused free of it") {
+    doubles::mishaps told;
+    fallback         mr{null_resource<>{}, pool{host_resource{}}};
+    void* const      p = mr.allocate({}, 1_KiB);
+    void* const      q = mr.allocate({}, 1_KiB);
+    mr.deallocate({}, p, 2_KiB); // wrong size
+    mr.deallocate_sync(q, 1_KiB, 512);
+    CHECK(told.count(error_kind::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_alignment) == 1);
+    CHECK(mr.fallen_back() == 2);
+    mr.deallocate({}, p, 1_KiB);
+    mr.deallocate_sync(q, 1_KiB);
+    CHECK(told.count() == 2);
+    CHECK(mr.fallen_back() == 0);
+    CHECK(mr.secondary().usage().live == 0);
 }

@@ -3,6 +3,7 @@
 
 #include "../doubles/everything.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/recorder.hpp"
 #include "../doubles/turns.hpp"
 #include "../laws/resource.hpp"
@@ -319,4 +320,23 @@ TEST_CASE("limiting: threads of a simulated machine share the limit of an arena"
     for (sim_thread& each : threads) { each.join(); }
     CHECK(mr.used() == 0);
     CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("limiting: a free that the upstream refuses leaves the budget unchanged") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    limiting         mr{pool{stream_ordered{sim_resource{}}}, 1_MiB};
+    sim_stream       s;
+    void* const      p = mr.allocate(s, 256_KiB);
+    mr.deallocate(s, p, 512_KiB); // wrong size
+    mr.deallocate_sync(p, 512_KiB);
+    CHECK(mr.used() == 256_KiB);
+    mr.deallocate(s, p, 256_KiB);
+    mr.deallocate(s, p, 256_KiB); // double free
+    CHECK(told.count() == 3);
+    CHECK(mr.used() == 0);
+    CHECK_THROWS_AS((void)mr.allocate(s, 1_MiB + 1), over_limit);
+    void* const all = mr.allocate(s, 1_MiB);
+    CHECK(mr.try_allocate(s, 1) == nullptr);
+    mr.deallocate(s, all, 1_MiB);
 }

@@ -3,9 +3,14 @@
 
 #include "../doubles/delaying_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
 
 #include <vram/handle/shared.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include <thread>
 
 using namespace vram;
 using namespace vram::detail;
@@ -139,4 +144,31 @@ TEST_CASE("statistics: the usage has no live bytes if more are freed than were a
     CHECK(mr.overall().bytes.value == -100);
     CHECK(mr.usage().live == 0);
     CHECK(mr.usage().requested == 0);
+}
+
+TEST_CASE("statistics: a free that the upstream refuses leaves the counters unchanged") {
+    doubles::mishaps told;
+    auto             mr = host_resource{} | with::pool | with::statistics;
+    for (int round = 0; round != 2; ++round) {
+        void* const p = mr.allocate({}, 1000);
+        void* const q = mr.allocate({}, 500);
+        mr.push();
+        mr.deallocate({}, p, 2000);  // wrong size
+        mr.deallocate_sync(q, 5000); // wrong size
+        CHECK(mr.pop() == counters{});
+        CHECK(mr.overall().bytes.value == 1500);
+        CHECK(mr.overall().blocks.value == 2);
+        mr.deallocate({}, p, 1000);
+        mr.deallocate({}, p, 1000); // double free
+        mr.deallocate_sync(q, 500);
+        CHECK(mr.overall().bytes.value == 0);
+        CHECK(mr.overall().blocks.value == 0);
+        CHECK(mr.overall().bytes.peak == 1500);
+        CHECK(mr.overall().blocks.peak == 2);
+        // In the second round, each thread has counters of its own.
+        std::thread{[&] { mr.deallocate({}, mr.allocate({}, 100), 100); }}.join();
+    }
+    CHECK(mr.overall().bytes.total == 3200);
+    CHECK(mr.overall().blocks.total == 6);
+    CHECK(told.count() == 6);
 }

@@ -664,7 +664,6 @@ struct refusing_resource : host_resource {
         (*meanwhile)();
         return nullptr;
     }
-    friend bool operator==(refusing_resource const&, refusing_resource const&) = default;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <vram/base/core/worker.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/core/stream_affinity.hpp>
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
@@ -30,6 +31,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 using namespace vram;
@@ -958,6 +960,7 @@ TEST_CASE("arena: live blocks at its end are reported, and its chunks are freed"
         doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
     CHECK(told.count(error_kind::leak) == 1);
+    CHECK(std::string_view{told.last().resource} == "arena");
     CHECK(node.figures().used == 0);
 }
 
@@ -1035,6 +1038,30 @@ TEST_CASE("arena: the shard of a retired stream is assigned to the next stream")
     mr.deallocate(first, p, 1_MiB);
 }
 
+TEST_CASE("arena: a free is valid if its stream gets another shard during the call") {
+    using platform = interruptible_platform;
+    using stream   = platform::stream;
+    doubles::mishaps const              told;
+    arena<doubles::archetype<platform>> mr{doubles::archetype<platform>{},
+                                           {.count = 2, .key = arena_key::stream}};
+    constexpr stream                    first{1}, second{2};
+    void* const                         p = mr.allocate(first, 4_KiB);
+    void* const                         q = mr.allocate(second, 4_KiB); // of the other shard
+    platform::interrupt = [&] { // another thread uses so many streams that all lose their shards
+        for (std::uint64_t i = 3; i < 3 + stream_affinity::most; ++i) {
+            mr.deallocate(stream{i}, mr.allocate(stream{i}, 4_KiB), 4_KiB);
+        }
+        mr.deallocate(second, mr.allocate(second, 4_KiB), 4_KiB); // now of the shard of `first`
+    };
+    platform::locks_until = 1;
+    mr.deallocate(second, p, 4_KiB);
+    CHECK(told.count() == 0);
+    CHECK(mr.usage().live == 4_KiB);
+    mr.deallocate(second, q, 4_KiB);
+    CHECK(told.count() == 0);
+    CHECK(mr.usage().live == 0);
+}
+
 TEST_CASE("arena: it forwards forget_captures to the upstream") {
     arena mr{doubles::archetype<>{}};
     mr.forget_captures();
@@ -1045,6 +1072,26 @@ TEST_CASE("arena: it forwards retire to the upstream") {
     arena mr{doubles::archetype<>{}, by_stream};
     mr.retire({});
     CHECK(mr.upstream().retired() == 1);
+}
+
+namespace {
+struct counts_retired_streams : sim_resource {
+    using sim_resource::sim_resource;
+    int  retired = 0;
+    void retire(sim_stream_view) noexcept { ++retired; }
+};
+} // namespace
+
+TEST_CASE("arena: it forwards retire to the upstream also if the stream no longer exists") {
+    sim_node        node;
+    arena           mr{counts_retired_streams{}, {.key = arena_key::stream}};
+    sim_stream_view ended;
+    {
+        sim_stream const s;
+        ended = s;
+    }
+    CHECK_THROWS_AS(mr.retire(ended), sim_error);
+    CHECK(mr.upstream().retired == 1);
 }
 
 TEST_CASE("arena: no operation breaks a capture") {

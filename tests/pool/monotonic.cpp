@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/monotonic.hpp> // first: the header stands alone
 
+#include <vram/base/core/biased_lock.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/device_share_growth.hpp>
@@ -22,6 +23,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <random>
 #include <utility>
@@ -45,6 +47,23 @@ template <class Upstream>
 monotonic<Upstream, exact_growth> exactly(Upstream upstream, pool_options options = {}) {
     return monotonic<Upstream, exact_growth>{std::move(upstream), options};
 }
+
+/// Before a thread acquires a lock, `once` runs in place of another thread.
+struct overtaken_platform : host_platform {
+    struct stream {
+        using platform = overtaken_platform;
+
+        operator host_platform::stream() const noexcept { return {}; }
+        friend bool operator==(stream, stream) = default;
+    };
+    struct lock : detail::biased_lock {
+        [[nodiscard]] guard hold() const {
+            if (auto const other = std::exchange(once, nullptr)) { other(); }
+            return biased_lock::hold();
+        }
+    };
+    static inline std::function<void()> once;
+};
 
 } // namespace
 
@@ -201,6 +220,23 @@ TEST_CASE("monotonic: unwind frees the memory since a mark, and earlier memory s
     CHECK(mr.trim(20_KiB) == 15_KiB);
     CHECK(mr.release() == 19_KiB);
     CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("monotonic: marks that two threads make at the same time can all be unwound") {
+    monotonic                     mr{doubles::archetype<overtaken_platform>{}};
+    std::optional<monotonic_mark> earlier;
+    overtaken_platform::once = [&] { // another thread is faster, and allocates behind its mark
+        earlier = mr.mark();
+        (void)mr.allocate_sync(1_KiB);
+    };
+    monotonic_mark const later = mr.mark();
+    REQUIRE(earlier.has_value());
+    CHECK(later != *earlier);
+    (void)mr.allocate_sync(2_KiB);
+    mr.unwind_sync(later);
+    CHECK(mr.usage().live == 1_KiB);
+    mr.unwind_sync(*earlier);
+    CHECK(mr.usage().live == 0);
 }
 
 TEST_CASE("monotonic: a mark before the first chunk unwinds to the beginning") {
@@ -993,6 +1029,27 @@ TEST_CASE("monotonic: a chunk that a graph retains does not keep others from bei
     CHECK(mr.trim() == 4_MiB);
     mr.forget_captures();
     CHECK(mr.trim() == 2_MiB);
+}
+
+TEST_CASE("monotonic: a free whose stream is neither recorded nor waited for does not count") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream       a;
+    doubles::mishaps told;
+    auto             mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
+    sim_stream_view  dead;
+    {
+        sim_stream const s = doubles::raw_stream();
+        dead               = s.view();
+    }
+    void* const p = mr.allocate(a, 1_KiB);
+    node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
+    mr.deallocate(dead, p, 1_KiB);
+    CHECK(told.count(error_kind::leak) == 1);
+    CHECK(mr.usage().live == 1_KiB);
+    node.faults().clear();
+    mr.deallocate(a, p, 1_KiB);
+    CHECK(mr.usage().live == 0);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("monotonic: after any failed platform call nothing is lost") {

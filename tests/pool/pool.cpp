@@ -895,6 +895,29 @@ TEST_CASE("pool: a captured stream waits for no other, also with `graphs` off") 
     mr.deallocate(s, q, 2_MiB);
 }
 
+TEST_CASE("pool: memory kept for a graph stays kept if its capture reuses and frees it") {
+    sim_node    node;
+    sim_stream  s, other;
+    pool        mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB}};
+    void* const kept    = mr.allocate(s, 1_MiB);
+    void* const pending = mr.allocate(other, 1_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    use(s, kept, 1_MiB); // a node of the graph
+    mr.deallocate(s, kept, 1_MiB);
+    CHECK(mr.try_allocate(other, 1_MiB) == nullptr); // from now on, the block is kept for the graph
+    use(other, pending, 1_MiB);
+    mr.deallocate(other, pending, 1_MiB);
+    CHECK(mr.allocate(s, 1_MiB) == kept);
+    mr.deallocate(s, kept, 1_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(mr.allocate(s, 1_MiB) == pending);
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // the block belongs to the graph
+    mr.forget_captures();
+    CHECK(mr.allocate(s, 1_MiB) == kept);
+    mr.deallocate(s, kept, 1_MiB);
+    mr.deallocate(s, pending, 1_MiB);
+}
+
 TEST_CASE(
     "pool: after any failed platform call nothing is lost, and no stream gets memory too early") {
     laws::survives_platform_faults(

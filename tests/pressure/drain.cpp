@@ -36,6 +36,15 @@ TEST_CASE("drain: an error of that wait is passed on") {
     CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), sim_error);
 }
 
+TEST_CASE("drain: during a capture the wait throws, and the capture is invalid") {
+    sim_node   node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
+    retrying   mr{sim_resource{}, drain{}};
+    sim_stream s;
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), sim_error);
+    CHECK_THROWS_AS((void)sim_graph::end(s), sim_error);
+}
+
 TEST_CASE("drain: it waits for the device of the resource, not the current one") {
     sim_node   node{{.devices = 2, .capacity = 1_MiB, .on_report = sim_on_report::collect}};
     sim_stream here{sim_device{0}}, there{sim_device{1}};

@@ -105,6 +105,15 @@ TEST_CASE("explain: memory that is short in sum is not called fragmented") {
     CHECK(text.find("fragmented") == std::string::npos);
 }
 
+TEST_CASE("explain: reserved memory that is not live, in blocks of unknown sizes, was not usable") {
+    auto const text = explain(shortage{.asked = 2_GiB, .live = 1_GiB, .reserved = 4_GiB});
+    CHECK(text == "2.00 GiB could not be allocated. The resource has reserved 4.00 GiB, of which "
+                  "1.00 GiB are live; the other 3.00 GiB could not be used for this request: they "
+                  "may be fragmented, or a stream may still use them.");
+    CHECK(explain(shortage{.asked = 4_GiB, .live = 1_GiB, .reserved = 4_GiB}).find("fragmented") ==
+          std::string::npos);
+}
+
 TEST_CASE("explain: a request larger than the device is called that") {
     auto const text = explain(
         shortage{.asked = 3_GiB, .live = 1_KiB, .device_free = 1_GiB, .device_total = 2_GiB});

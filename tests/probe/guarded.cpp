@@ -6,6 +6,7 @@
 #include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -257,6 +258,29 @@ TEST_CASE("guarded: a free during a capture is not checked") {
     CHECK(errors.count() == 0);
 }
 
+TEST_CASE("guarded: a block of a graph that was never launched causes no report") {
+    sim_node const node{{.on_report = sim_on_report::collect}};
+    for (std::size_t const quarantine : {std::size_t{0}, 1_MiB}) {
+        CAPTURE(quarantine);
+        doubles::mishaps const errors;
+        {
+            sim_stream s;
+            guarded    memory{pool{device_memory(), {.graphs = true}}, {.quarantine = quarantine}};
+            sim_graph::begin(s);
+            void* const p = memory.allocate(s, 100);
+            void* const q = memory.allocate(s, 100);
+            (void)sim_graph::end(s);
+            memory.check_blocks();
+            memory.deallocate(s, p, 100);
+            s.synchronize();
+            memory.deallocate_sync(q, 100);
+            memory.check_blocks();
+        }
+        CHECK(errors.count() == 0);
+    }
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("guarded: a quarantine holds blocks that are freed without a stream, and is checked") {
     sim_node const         node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const errors;
@@ -333,4 +357,75 @@ TEST_CASE("guarded: try_allocate reports a failed fill and returns null") {
     CHECK(memory.try_allocate(s, ~std::size_t{0}) == nullptr);
     CHECK(errors.count() == 1);
     CHECK(memory.usage().live == 0);
+}
+
+TEST_CASE("guarded: memory is freed after the fills of an allocation that fails") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s;
+    pool                   memory{device_memory()};
+    guarded                layer{resource_ref{memory}};
+    layer.deallocate_sync(layer.allocate_sync(1_MiB), 1_MiB); // makes the layer's stream
+    node.faults().at(sim_call_kind::copy, 3);                 // the fill of the block
+    CHECK_THROWS_AS((void)layer.allocate_sync(1_MiB), sim_error);
+    void* const p = memory.allocate(s, 1_MiB);
+    sim_platform::fill(s, p, std::byte{1}, 1_MiB);
+    memory.deallocate(s, p, 1_MiB);
+    s.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("guarded: a block leaves the quarantine after its uses, also if no stream can be made") {
+    sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps const errors;
+    sim_stream             s, other;
+    guarded                memory{pool{device_memory()}, {.quarantine = 1_MiB}};
+    void* const            p = memory.allocate(s, 1000);
+    sim_launch(s, {.name = "use", .writes = {{p, 1000}}, .duration = sim_time{90'000}});
+    memory.deallocate(s, p, 1000);
+    node.faults().at(sim_call_kind::create_stream, 1);
+    memory.trim();
+    CHECK(errors.count() == 1); // the block is not checked
+    void* const next = memory.allocate(other, 1000);
+    memory.deallocate(other, next, 1000);
+    other.synchronize();
+    s.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("guarded: a block stays in the quarantine if the wait for its uses fails") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    {
+        doubles::mishaps const errors;
+        sim_stream const       s;
+        guarded                memory{pool{device_memory()}, {.quarantine = 1_MiB}};
+        void* const            p = memory.allocate(s, 1000);
+        void* const            q = memory.allocate(s, 1000);
+        sim_launch(s, {.writes = {{p, 1000}}, .duration = sim_time{90'000}});
+        memory.deallocate(s, p, 1000);
+        memory.deallocate(s, q, 1000);
+        node.faults().at(sim_call_kind::synchronize, 1);
+        (void)memory.trim();
+        CHECK(errors.count(error_kind::platform_error) == 1);
+        CHECK(memory.quarantined() == 1000); // that of `p`
+        (void)memory.trim();
+        CHECK(memory.quarantined() == 0);
+        CHECK(memory.usage().live == 0);
+        CHECK(errors.count() == 1);
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("guarded: limiting over it does not count a free that the layer refuses") {
+    doubles::mishaps const errors;
+    sim_node const         node;
+    limiting               memory{guarded{pool{device_memory()}}, 1_MiB};
+    void* const            p    = memory.allocate_sync(1000);
+    std::size_t const      live = memory.used();
+    memory.deallocate_sync(p, 2000); // wrong size
+    CHECK(memory.used() == live);
+    memory.deallocate_sync(p, 1000);
+    memory.deallocate_sync(p, 1000); // double free
+    CHECK(errors.count() == 2);
+    CHECK(memory.used() == 0);
 }

@@ -19,6 +19,13 @@ TEST_CASE("oom_survival: without a mistake it is true and names the numbers") {
     CHECK(good);
     CHECK(has(good, "3 requests"));
     CHECK(has(good, "14 runs"));
+    oom_survival const one{.refused = 2, .requests = 3, .runs = 7, .only = 2};
+    CHECK(one);
+    CHECK(one.text() == "Request 2 of 3 was refused; all 7 runs are correct.");
+    oom_survival const absent{.requests = 3, .runs = 3, .only = 4};
+    CHECK(absent);
+    CHECK(absent.text() == "No request was refused: a run has 3, and survives_oom_options::only "
+                           "is 4.");
 }
 
 TEST_CASE("oom_survival: the text names the refused request, the mistake and the lines") {

@@ -22,6 +22,7 @@
 #include <vram/pressure/trim_upstream.hpp>
 #include <vram/probe/explain.hpp>
 #include <vram/probe/tracking.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
@@ -243,4 +244,26 @@ TEST_CASE("report: retries are counted") {
     CHECK(memory.retries() > 0);
     CHECK(report(memory, report_kind::full).find(std::to_string(memory.retries()) + " retried") !=
           std::string::npos);
+}
+
+TEST_CASE(
+    "report: the full report leaves out the counts that a resource with memory does not keep, "
+    "and prints those of a pool") {
+    sim_node const     node;
+    sim_stream         stream;
+    sim_async_resource bare;
+    pool               counted{stream_ordered{sim_resource{}}};
+    void* const        p    = bare.allocate(stream, 1_MiB);
+    void* const        q    = counted.allocate(stream, 1_MiB);
+    auto const         full = [](auto const& memory) { return report(memory, report_kind::full); };
+    CHECK(full(bare).find("allocated ") != std::string::npos);
+    CHECK(full(bare).find("number of blocks") == std::string::npos);
+    CHECK(full(bare).find("calls of the upstream") == std::string::npos);
+    CHECK(full(bare).find(" events") == std::string::npos);
+    CHECK(full(counted).find("number of blocks") != std::string::npos);
+    CHECK(full(counted).find("\n1 calls of the upstream, ") != std::string::npos);
+    bare.deallocate(stream, p, 1_MiB);
+    counted.deallocate(stream, q, 1_MiB);
+    stream.synchronize();
+    CHECK(full(bare).find("number of blocks") == std::string::npos); // the peak is not 0
 }

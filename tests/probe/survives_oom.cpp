@@ -2,6 +2,7 @@
 #include <vram/probe/survives_oom.hpp> // first: the header must stand alone
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/contracts_throw.hpp"
 #include "../doubles/mishaps.hpp"
 
 #include <vram/handle/buffer.hpp>
@@ -18,6 +19,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -394,15 +396,60 @@ TEST_CASE("survives_oom: a value may own memory, and the first run may fill a ca
     memory.deallocate_sync(cache, 4_KiB);
 }
 
+TEST_CASE("survives_oom: the largest number of refused requests must be at least 2") {
+    auto const work = [](auto& mr) { mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); };
+    doubles::contracts_throw const here;
+    for (std::uint64_t const most : {0U, 1U}) {
+        CHECK_THROWS_AS((void)result_of(work, {.most_refusals = most}), doubles::broken_contract);
+        CHECK(result_of(work, {.for_good = false, .most_refusals = most}));
+    }
+    CHECK(result_of(work, {.most_refusals = 2}));
+}
+
 TEST_CASE("survives_oom: one request alone can be refused, and a run may be too long") {
     auto const leaks_second = [](auto& mr) {
         void* const first = mr.allocate_sync(1_KiB);
         mr.deallocate_sync(mr.allocate_sync(2_KiB), 2_KiB);
         mr.deallocate_sync(first, 1_KiB);
     };
-    CHECK(result_of(leaks_second, {.only = 1}));
+    oom_survival const first = result_of(leaks_second, {.only = 1});
+    CHECK(first);
+    CHECK(first.text() == "Request 1 of 2 was refused; all 6 runs are correct.");
+    oom_survival const third = result_of(leaks_second, {.only = 3});
+    CHECK(third);
+    CHECK(third.text().find("No request was refused") == 0);
     CHECK(result_of(leaks_second, {.only = 2}).fault == oom_fault::leak);
     CHECK(result_of(leaks_second, {.most_requests = 1}).fault == oom_fault::too_many_requests);
+}
+
+TEST_CASE("survives_oom: too many requests are reported at once, for the run that makes them") {
+    unsigned   calls = 0;
+    auto const many  = [&](auto& mr) {
+        ++calls;
+        for (int i = 0; i != 10; ++i) { mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); }
+    };
+    oom_survival const all = result_of(many, {.most_requests = 9});
+    CHECK(all.fault == oom_fault::too_many_requests);
+    CHECK(all.text() == "Without a refusal, the run has too many requests; set "
+                        "survives_oom_options::most_requests.");
+    CHECK(all.requests == 10);
+    CHECK(calls == 2);
+    CHECK(result_of(many, {.most_requests = 10}));
+
+    // After a refusal, the code makes more requests.
+    auto const more = [&](auto& mr) {
+        std::size_t pieces = 1;
+        try {
+            mr.deallocate_sync(mr.allocate_sync(2_KiB), 2_KiB);
+            return;
+        } catch (out_of_memory const&) { pieces = 20; }
+        for (; pieces != 0; --pieces) { mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); }
+    };
+    oom_survival const after = result_of(more, {.most_requests = 20});
+    CHECK(after.fault == oom_fault::too_many_requests);
+    CHECK(after.refused == 1);
+    CHECK(after.text().find("Request 1 of 1") == 0);
+    CHECK(result_of(more, {.most_requests = 21}));
 }
 
 TEST_CASE("survives_oom: the layer in the stack is found, also in a handle and under layers") {

@@ -7,6 +7,7 @@
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/probe/error_count.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
 
@@ -202,6 +203,23 @@ TEST_CASE("timed: the events of a scope order nothing in the program") {
     sim_device{}.synchronize();
     CHECK(node.reports().size() == 1);
     memory.deallocate_sync(p, 64);
+}
+
+TEST_CASE("timed: a default stream is that of the device that was current at the start") {
+    sim_node const        node{{.devices = 2}};
+    error_count const     errors;
+    profile<sim_platform> times;
+    {
+        timed const scope{times, sim_stream_view{}, "two devices"};
+        kernel({}, 500us);
+        sim_device{1}.make_current();
+        kernel({}, 900us);
+    }
+    auto const rows = times.rows();
+    CHECK(errors.count() == 0);
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].device.count == 1);
+    CHECK(rows[0].device.total == 500'000);
 }
 
 TEST_CASE("timed: in a capture no events are recorded") {

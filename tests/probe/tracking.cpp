@@ -21,6 +21,7 @@
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/unloader.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -28,6 +29,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
@@ -83,6 +85,28 @@ TEST_CASE("tracking: it keeps the laws of a resource") {
         [](auto up) { return std::move(up) | with::tracking; });
     laws::resource_of_many_threads(
         [](auto up) { return std::move(up) | with::tracking({.frames = 2}); });
+}
+
+TEST_CASE("tracking: no block is younger than now while another thread allocates") {
+    tracking          memory{host_resource{}};
+    std::atomic<bool> begun{false};
+    std::atomic<bool> ends{false};
+    std::thread       other{[&] {
+        while (!ends) {
+            void* blocks[2000];
+            for (void*& p : blocks) { p = memory.allocate_sync(16); }
+            begun = true;
+            for (void* const p : blocks) { memory.deallocate_sync(p, 16); }
+        }
+    }};
+    while (!begun) { std::this_thread::yield(); }
+    int younger = 0;
+    for (int i = 0; i != 1000; ++i) {
+        for (tracked_block const& b : memory.blocks()) { younger += b.age.count() < 0 ? 1 : 0; }
+    }
+    ends = true;
+    other.join();
+    CHECK(younger == 0);
 }
 
 TEST_CASE("tracking: without host memory for a record, the block returns to the upstream") {

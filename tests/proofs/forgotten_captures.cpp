@@ -98,21 +98,28 @@ TEST_CASE(
 }
 
 TEST_CASE("every pool: forget_captures waits for the last launch, also on a stream that the pool "
-          "does not know") {
+          "does not know or has retired") {
     proofs::for_pools_of_one_chunk([](std::string const&, auto make) {
-        for (bool const elsewhere : {false, true}) {
+        for (unsigned const way : {0U, 1U, 2U, 3U}) {
+            bool const elsewhere = (way & 1U) != 0, retires = (way & 2U) != 0;
             CAPTURE(elsewhere);
+            CAPTURE(retires);
             doubles::mishaps const told;
             sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
-            sim_stream             s, launches, other;
-            auto                   mr = make({.graphs = true});
+            sim_stream             other, launches;
+            std::optional<sim_stream> s{std::in_place};
+            auto                      mr = make({.graphs = true});
             mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
-            sim_graph::begin(s);
-            void* p = mr.allocate(s, 1_MiB);
-            doubles::busy(s, p, 1_MiB, 5ms);
-            mr.deallocate(s, p, 1_MiB);
-            sim_graph const graph = sim_graph::end(s);
-            graph.launch(elsewhere ? launches : s);
+            sim_graph::begin(*s);
+            void* p = mr.allocate(*s, 1_MiB);
+            doubles::busy(*s, p, 1_MiB, 5ms);
+            mr.deallocate(*s, p, 1_MiB);
+            sim_graph const graph = sim_graph::end(*s);
+            graph.launch(elsewhere ? launches : *s);
+            if (retires) {
+                mr.retire(*s);
+                s.reset();
+            }
             mr.forget_captures();
             p = mr.try_allocate(other, 1_MiB);
             REQUIRE(p != nullptr);

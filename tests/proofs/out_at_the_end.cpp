@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that are live when a pool ends may be in use by streams that the pool has never seen.
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -53,4 +58,29 @@ TEST_CASE(
 TEST_CASE("pool over virtual memory: the destructor waits for the streams of live blocks, also for "
           "unknown streams") {
     strangers_are_waited_for([] { return proofs::pool_of_pages({.chunk = 2_MiB}); }, 2_MiB);
+}
+
+TEST_CASE("every pool: the destructor waits for the device of live blocks, also if it is not the "
+          "current one") {
+    auto const elsewhere = [] { return sim_virtual_resource{{}, sim_device{1}}; };
+    auto const waits     = [](auto make) {
+        doubles::mishaps const told;
+        sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
+        sim_stream             stranger{sim_device{1}};
+        {
+            auto mr = make();
+            doubles::busy(stranger, mr.allocate_sync(1_MiB), 1_MiB, 5ms);
+        }
+        CHECK(node.now() >= 5ms);
+        CHECK(told.count(error_kind::leak) == 1);
+        CHECK(told.count() == 1);
+        auto const reports = node.reports();
+        for (auto const& r : reports) { CHECK_MESSAGE(r.kind == sim_mistake::leak, r.text()); }
+        CHECK(reports.size() == 1);
+    };
+    waits([&] { return pool{elsewhere()}; });
+    waits([&] { return arena{elsewhere()}; });
+    waits([&] { return slab{elsewhere(), 1_MiB}; });
+    waits([&] { return binned{stream_ordered{elsewhere()}}; });
+    waits([&] { return binned{stream_ordered{elsewhere()}, {.largest = 4_KiB}}; }); // a large block
 }

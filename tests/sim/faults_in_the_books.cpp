@@ -19,9 +19,9 @@ namespace {
 /// failure `operation` is called again without one. At the end the device must be in its former
 /// state.
 template <class Operation>
-int walk(Operation operation) {
-    for (int nth = 1; nth < 200; ++nth) {
-        sim_node node{{.on_report = sim_on_report::collect}};
+int walk(Operation operation, std::size_t pool_unit = 0) {
+    for (int nth = 1; nth < 400; ++nth) {
+        sim_node node{{.pool_unit = pool_unit, .on_report = sim_on_report::collect}};
         bool     failed = false;
         {
             doubles::bombing armed{static_cast<std::size_t>(nth)};
@@ -57,6 +57,22 @@ TEST_CASE(
               void* const        p = memory.allocate(s, 1000);
               memory.deallocate(s, p, 1000);
           }) > 1);
+}
+
+TEST_CASE("sim: a host allocation that fails in a pool with units of memory loses nothing") {
+    CHECK(walk(
+              [](sim_node&) {
+                  sim_stream         s, t;
+                  sim_async_resource memory{{.initial_size = 1, .release_threshold = 8192}};
+                  void* const        p = memory.allocate(s, 3000);
+                  void* const        q = memory.try_allocate(t, 5000);
+                  memory.deallocate(s, p, 3000);
+                  void* const r = memory.try_allocate(s, 9000);
+                  memory.deallocate(t, q, 5000);
+                  memory.deallocate(s, r, 9000);
+                  memory.deallocate(t, memory.try_allocate(t, 20000), 20000);
+              },
+              4096) > 1);
 }
 
 TEST_CASE("sim: a host allocation that fails while work is queued leaves the streams in order") {

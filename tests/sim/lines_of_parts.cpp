@@ -8,7 +8,12 @@
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/monotonic.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/probe/guarded.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/staging/copy_batch.hpp>
 #include <vram/staging/staging.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/unloader.hpp>
@@ -246,4 +251,140 @@ TEST_CASE("reports of parts: a free through handles and layers names the program
     frees(shared{upstream});
     frees(limiting{statistics{upstream}, 1_MiB});
     frees(shared{limiting{any_resource<sim_platform>{upstream}, 1_MiB}});
+}
+
+TEST_CASE("reports of parts: the fills of an array and of `guarded` name the program's lines") {
+    sim_node           node{part_options};
+    sim_async_resource memory;
+    sim_stream         s, t;
+    auto               values = make_array<int>(memory, s, 16);
+    s.synchronize();
+    sim_launch(t, {.name = "read", .reads = {{values.data(), 64}}});
+    values.fill(std::byte{1});
+    CHECK(first_report(node, "`fill`").second.where.line() == part_line() - 1);
+    t.synchronize();
+
+    guarded     fenced{pool{stream_ordered{sim_resource{}}}};
+    void* const p = fenced.allocate(s, 1000);
+    sim_launch(t, {.name = "write", .writes = {{p, 1000}}}); // not ordered after the fill
+    CHECK(first_report(node, "`fill`").first.where.line() == part_line() - 2);
+    fenced.deallocate(s, p, 1000); // not ordered after the kernel
+    CHECK(first_report(node, "`fill`").second.where.line() == part_line() - 1);
+    sim_device{}.synchronize();
+}
+
+TEST_CASE("reports of parts: the memory of a loader was allocated at the line of the loader" *
+          doctest::skip(!sim_ordered_threads)) {
+    sim_node   node{part_options};
+    sim_stream s, t;
+    auto const fill = [](std::span<std::byte> to, std::size_t i) { return i < 3 ? to.size() : 0; };
+    unsigned   line = 0;
+    {
+        line = part_line() + 1;
+        loader batches{fill, s, {.batch_bytes = 4096}};
+        for (auto& b : batches) {
+            sim_launch(t, {.reads = {{b.data(), b.size()}}}); // `record_stream` is missing
+            break;
+        }
+        t.synchronize();
+    }
+    sim_report const r = first_report(node, "race");
+    CHECK(r.block.allocated.where.line() == line);
+}
+
+TEST_CASE("reports of parts: the copies of a copy_batch have the line of run") {
+    sim_node            node{part_options};
+    sim_resource        memory;
+    sim_pinned_resource pinned;
+    sim_stream          s;
+    auto* const         p = static_cast<std::byte*>(memory.allocate_sync(128));
+    auto* const         h = static_cast<std::byte*>(pinned.allocate_sync(128));
+    for (std::size_t const most : {1, 2}) { // one by one, and together
+        copy_batch<sim_platform> rows{most};
+        rows.add(p, h, 64);
+        rows.add(p + 64, h + 64, 64);
+        rows.run(s);
+        auto const line = part_line() - 1;
+        sim_touch({h, 128}, sim_access::write);
+        CHECK(first_report(node, "`copy host to device`").first.where.line() == line);
+        s.synchronize();
+    }
+    memory.deallocate_sync(p, 128);
+    pinned.deallocate_sync(h, 128);
+}
+
+TEST_CASE("reports of parts: a push of a batch on another stream needs record_stream" *
+          doctest::skip(!sim_ordered_threads)) {
+    sim_node   node{part_options};
+    sim_stream s, t{sim_device{}, {.name = "results"}};
+    auto const fill = [](std::span<std::byte> to, std::size_t i) { return i < 3 ? to.size() : 0; };
+    {
+        unloader out{[](std::span<std::byte const>, std::size_t) {}, t, {.batch_bytes = 64}};
+        for (auto& b : loader{fill, s, {.batch_bytes = 64, .depth = 1}}) {
+            out.push({b.data(), b.size()});
+        }
+        out.finish();
+    }
+    for (sim_report const& r : node.take_reports()) {
+        INFO(r.text());
+        CHECK(r.missing.starts_with("`record_stream(t)` is missing for "));
+        CHECK(r.missing.find("; t is stream \"results\"; or ") != std::string::npos);
+    }
+}
+
+TEST_CASE("reports of parts: a loader returns its memory to a pool at the line of the loader" *
+          doctest::skip(!sim_ordered_threads)) {
+    sim_node   node{part_options};
+    sim_stream s, t{sim_device{}, {.name = "side"}};
+    pool       memory{stream_ordered{sim_resource{}}};
+    pool       pinned{sim_pinned_resource{}};
+    sim_event  copied;
+    auto const fill = [](std::span<std::byte> to, std::size_t i) { return i < 1 ? to.size() : 0; };
+    unsigned   line = 0;
+    {
+        line = part_line() + 1;
+        loader batches{fill, s, resource_ref{memory}, resource_ref{pinned}, {.batch_bytes = 64}};
+        for (auto& b : batches) {
+            copied.record(s);
+            copied.wait(t);
+            sim_launch(t, {.reads = {{b.data(), b.size()}}}); // `record_stream` is missing
+        }
+    }
+    t.synchronize();
+    sim_report const r = first_report(node, "free that does not follow the last use");
+    CHECK(r.second.where.line() == line);
+    CHECK(r.missing.starts_with("`record_stream(t)` is missing for "));
+}
+
+TEST_CASE("reports of parts: a monotonic that frees too early names the line of reset or unwind") {
+    sim_node   node{part_options};
+    sim_stream s, t;
+    monotonic  memory{stream_ordered{sim_resource{}}};
+    auto const use = [&] {
+        void* const p = memory.allocate(s, 64);
+        sim_event   ready;
+        ready.record(s);
+        ready.wait(t);
+        sim_launch(t, {.name = "read", .reads = {{p, 64}}});
+    };
+    auto const has_line = [&](unsigned line) {
+        CHECK(first_report(node, "`free all`").second.where.line() == line);
+        t.synchronize();
+    };
+    auto const mark = memory.mark();
+    use();
+    memory.unwind(mark, s);
+    has_line(part_line() - 1);
+    use();
+    memory.unwind_sync(mark);
+    has_line(part_line() - 1);
+    use();
+    memory.reset(s);
+    has_line(part_line() - 1);
+    use();
+    memory.reset_sync();
+    has_line(part_line() - 1);
+    use();
+    memory.release();
+    has_line(part_line() - 1);
 }

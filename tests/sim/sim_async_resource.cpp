@@ -2,7 +2,10 @@
 #include <vram/sim/sim_async_resource.hpp> // first: the header must stand alone
 
 #include <vram/handle/buffer.hpp>
+#include <vram/layer/limiting.hpp>
 #include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -375,4 +378,20 @@ TEST_CASE("sim_async_resource: each launch counts the memory of a graph that is 
     }
     CHECK(memory.usage().peak_live == 4096);
     CHECK(node.take_reports().empty());
+}
+
+TEST_CASE("sim_async_resource: limiting over it does not count a free that is refused or fails") {
+    sim_node               node{small()};
+    doubles::mishaps const told;
+    sim_stream             s;
+    limiting               mr{sim_async_resource{}, 1_MiB};
+    void* const            p    = mr.allocate(s, 1024);
+    std::size_t const      live = mr.used();
+    node.faults().at(sim_call_kind::free, 1);
+    mr.deallocate(s, p, 1024); // fails
+    CHECK(mr.used() == live);
+    mr.deallocate(s, p, 1024);
+    mr.deallocate(s, p, 1024); // double free
+    CHECK(told.count() == 2);
+    CHECK(mr.used() == 0);
 }

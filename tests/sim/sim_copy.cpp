@@ -3,9 +3,13 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp" // status_of
+
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -315,6 +319,24 @@ TEST_CASE("sim_copy: a copy of zero bytes queues no operation") {
     CHECK(t.node.trace().empty());
 }
 
+TEST_CASE("sim_copy: a copy or fill of zero bytes throws an earlier report, too") {
+    for (int const call : {0, 1, 2}) {
+        sim_node         node{{.on_report = sim_on_report::throw_it}};
+        sim_stream const s;
+        sim_resource     memory;
+        void* const      p = memory.allocate_sync(64);
+        memory.deallocate_sync(p, 64);
+        memory.deallocate_sync(p, 64); // reported, but a free throws nothing
+        auto const later = [&] {
+            if (call == 0) { sim_copy(s, nullptr, nullptr, 0); }
+            if (call == 1) { sim_copy_sync(nullptr, nullptr, 0); }
+            if (call == 2) { sim_fill(s, nullptr, std::byte{}, 0); }
+        };
+        CHECK_THROWS_AS(later(), sim_race);
+        later();
+    }
+}
+
 TEST_CASE("sim_copy: on a node without contents a copy takes time and transfers nothing") {
     sim_options o = even();
     o.backed      = false;
@@ -393,6 +415,29 @@ TEST_CASE(
     CHECK(sim_copy_batch(stream, to, from, bytes));
     stream.synchronize();
     CHECK(b == 1);
+}
+
+TEST_CASE("sim_copy_batch: spans of different sizes are refused, and nothing is copied") {
+    sim_node          node;
+    sim_stream const  stream;
+    char              a[] = {1, 2}, b[] = {0, 0};
+    void* const       to[]    = {&b[0], &b[1]};
+    void const* const from[]  = {&a[0], &a[1]};
+    std::size_t const bytes[] = {1, 1};
+    std::span const   all_to{to};
+    std::span const   all_from{from};
+    std::span const   all_bytes{bytes};
+    auto const        status = [&](auto t, auto f, auto n) {
+        return doubles::status_of([&] { (void)sim_copy_batch(stream, t, f, n); });
+    };
+    CHECK(status(all_to, all_from, all_bytes.first(1)) == sim_status::invalid_value);
+    CHECK(status(all_to, all_from.first(1), all_bytes) == sim_status::invalid_value);
+    CHECK(status(all_to.first(0), all_from, all_bytes) == sim_status::invalid_value);
+    stream.synchronize();
+    CHECK(b[0] == 0);
+    CHECK(status(all_to, all_from, all_bytes) == sim_status::ok);
+    stream.synchronize();
+    CHECK(b[1] == 2);
 }
 
 TEST_CASE("sim_copy_batch: copies of one batch that depend on each other are reported") {

@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp" // status_of
+
 #include <doctest/doctest.h>
 
 #include <concepts>
@@ -45,6 +47,26 @@ TEST_CASE("sim_device: devices of two nodes differ") {
     sim_device const d;
     sim_node const   b;
     CHECK_FALSE(d == sim_device{});
+}
+
+TEST_CASE("sim_device: set_peer_access refuses a device of another node, and on a lost device") {
+    sim_node         first{{.devices = 2}};
+    sim_device const d;
+    auto const       status = [&](sim_device other) {
+        return doubles::status_of([&] { d.set_peer_access(other, true); });
+    };
+    {
+        sim_node const second{{.devices = 4}};
+        CHECK(status(sim_device{1}) == sim_status::invalid_device);
+        CHECK(status(sim_device{3}) == sim_status::invalid_device);
+    }
+    CHECK(status(sim_device{1}) == sim_status::ok);
+    first.faults().at(sim_call_kind::other, 1);
+    CHECK(status(sim_device{1}) == sim_status::refused);
+    CHECK(status(sim_device{1}) == sim_status::ok);
+    first.faults().at(sim_call_kind::other, 1, {.lost = true});
+    CHECK(status(sim_device{1}) == sim_status::device_lost);
+    CHECK(status(sim_device{1}) == sim_status::device_lost);
 }
 
 TEST_CASE("sim_device_guard: guards nest, and each restores the previous device") {

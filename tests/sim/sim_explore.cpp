@@ -120,6 +120,19 @@ TEST_CASE("sim_explore: random orders find a lost update, and the seed repeats i
     CHECK(again.failures == 1);
 }
 
+TEST_CASE("sim_explore: a run in an order that cannot be selected has no text that repeats it") {
+    for (sim_order const order : {sim_order::by_time, sim_order::freely}) {
+        auto const found = sim_explore({.order = order, .seeds = 3, .print = false}, [](sim_node&) {
+            sim_thread const t{sim_device{}, [] { sim_work(1us); }};
+            throw std::runtime_error{"wrong in every order"};
+        });
+        CHECK(found.runs == 3);
+        CHECK(found.failures == 3);
+        CHECK_FALSE(found.complete);
+        CHECK(found.replay.empty());
+    }
+}
+
 TEST_CASE("sim_explore: the deadlock of a notification that comes too early is found" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
@@ -180,4 +193,51 @@ TEST_CASE("sim_explore: it stops at max_runs" * doctest::skip(!sim_ordered_threa
     auto const found = sim_explore({.max_runs = 3, .print = false}, lost_update);
     CHECK(found.runs == 3);
     CHECK_FALSE(found.complete);
+}
+
+TEST_CASE("sim_explore: a replay text of another form is refused with the valid forms") {
+    for (std::string const text :
+         {"garbage", "choices", "seed", "seed ", "0,0,0", "choices 0,x", "choices 0,", "choices ,0",
+          "choices 0 1", "choices -1", "choices 99999999999", "seed x", "seed 7 ", "seed -1",
+          "choices 0,1\n"}) {
+        CAPTURE(text);
+        unsigned  runs = 0;
+        int const line = __LINE__ + 2;
+        try {
+            (void)sim_explore({.replay = text, .print = false}, [&](sim_node&) { ++runs; });
+            FAIL_CHECK("no exception");
+        } catch (sim_error const& e) {
+            std::string const what = e.what();
+            CHECK(e.status() == sim_status::invalid_value);
+            CHECK(static_cast<int>(e.where().line()) == line);
+            CHECK(what.find('"' + text + '"') != std::string::npos);
+            CHECK(what.find("\"choices 0,1,1\" or \"seed 7\"") != std::string::npos);
+        }
+        CHECK(runs == 0);
+    }
+}
+
+TEST_CASE("sim_explore: a replay with choices that the program does not have is refused" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (std::string const text :
+         {"choices 9,9,9", "choices 0,2", "choices 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"}) {
+        CAPTURE(text);
+        try {
+            (void)sim_explore({.replay = text, .print = false}, lost_update);
+            FAIL_CHECK("no exception");
+        } catch (sim_error const& e) {
+            CHECK(e.status() == sim_status::invalid_value);
+            CHECK(std::string{e.what()}.find('"' + text + '"') != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("sim_explore: the replay text of a program without threads repeats it") {
+    auto const program = [](sim_node&) { throw std::runtime_error{"wrong"}; };
+    auto const found   = sim_explore({.print = false}, program);
+    CHECK(found.replay == "choices ");
+    auto const again = sim_explore({.replay = found.replay, .print = false}, program);
+    CHECK(again.runs == 1);
+    CHECK(again.failures == 1);
 }

@@ -3,9 +3,11 @@
 
 #include <vram/base/error.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/vram.hpp>
 
 #include "../doubles/collecting.hpp"
 #include "../doubles/contracts_throw.hpp"
+#include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -190,4 +192,96 @@ TEST_CASE("sim_faults: after the loss of a device every call on it fails, and ca
     mr.deallocate_sync(p, 8);
     set_error_sink(before);
     CHECK(code == static_cast<int>(sim_status::device_lost));
+}
+
+TEST_CASE("sim_faults: work that uses memory of a lost device is refused on every device, as are "
+          "launches of graphs that contain it") {
+    sim_options o = instant_copies();
+    o.devices     = 2;
+    sim_node     node{o};
+    sim_resource gone, good{sim_device{1}};
+    sim_stream   s, other{sim_device{1}};
+    void* const  a = gone.allocate_sync(64);
+    void* const  b = good.allocate_sync(64);
+    void* const  c = good.allocate_sync(64);
+    sim_fill(other, b, std::byte{1}, 64);
+    sim_fill(other, a, std::byte{1}, 64);
+    sim_graph::begin(other);
+    sim_copy(other, b, a, 64);
+    sim_graph const graph = sim_graph::end(other);
+    sim_graph::begin(other);
+    sim_launch(other, {.reads = {{a, 64}}});
+    sim_graph const reading = sim_graph::end(other);
+    sim_graph::begin(s);
+    sim_launch(s, {});
+    sim_graph const there = sim_graph::end(s);
+    node.faults().at(sim_call_kind::launch, 1, {.lost = true});
+    CHECK(status_of([&] { sim_launch(s, {}); }) == sim_status::device_lost);
+    sim_kernel const kernels[] = {
+        {.reads = {{a, 64}}}, {.writes = {{a, 64}}}, {.atomics = {{a, 64}}}};
+    sim_communicator const two{2};
+    for (sim_kernel const& k : kernels) {
+        CHECK(status_of([&] { sim_launch(other, k); }) == sim_status::device_lost);
+        CHECK(status_of([&] { sim_collective(other, two, 0, k); }) == sim_status::device_lost);
+    }
+    CHECK(status_of([&] { reading.launch(other); }) == sim_status::device_lost);
+    CHECK(status_of([&] { there.launch(other); }) == sim_status::device_lost);
+    CHECK(status_of([&] { sim_launch(other, {.reads = {{b, 64}}}); }) == sim_status::ok);
+    CHECK(status_of([&] { sim_copy(other, b, a, 64); }) == sim_status::device_lost);
+    CHECK(status_of([&] { sim_copy(other, a, b, 64); }) == sim_status::device_lost);
+    CHECK(status_of([&] { sim_fill(other, a, std::byte{}, 64); }) == sim_status::device_lost);
+    CHECK(status_of([&] { graph.launch(other); }) == sim_status::device_lost);
+    CHECK(status_of([&] { sim_copy(other, c, b, 64); }) == sim_status::ok);
+    CHECK(status_of([&] { other.synchronize(); }) == sim_status::ok);
+    good.deallocate_sync(b, 64);
+    good.deallocate_sync(c, 64);
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE_TEMPLATE("sim_faults: the loss of a device is one message, and its memory is no leak", P,
+                   pool<stream_ordered<sim_resource>>, stream_ordered<sim_resource>,
+                   pool<sim_virtual_resource>, sim_async_resource,
+                   pool<stream_ordered<sim_pinned_resource>>) {
+    for (int node_number = 0; node_number < 2; ++node_number) { // each node reports its loss
+        doubles::mishaps const told;
+        sim_node               node{instant_copies()};
+        {
+            P           memory{};
+            sim_stream  s, other;
+            void* const p = memory.allocate(s, 1_MiB);
+            void* const q = memory.allocate(s, 1_MiB);
+            memory.deallocate(s, q, 1_MiB);
+            node.faults().at(sim_call_kind::launch, 1, {.lost = true});
+            CHECK(status_of([&] { sim_launch(s, {}); }) == sim_status::device_lost);
+            for (int i = 0; i < 3; ++i) {
+                CHECK_THROWS(static_cast<void>(memory.allocate(other, 64_MiB)));
+            }
+            memory.deallocate(s, p, 1_MiB);
+        }
+        node.finish();
+        CHECK(node.reports().empty());
+        CHECK(told.count() == 1);
+        CHECK(told.count(error_kind::platform_error) == 1);
+        CHECK(told.last().code == static_cast<int>(sim_status::device_lost));
+    }
+    doubles::mishaps const told;
+    report_error({.kind = error_kind::leak});
+    CHECK(told.count(error_kind::leak) == 1);
+}
+
+TEST_CASE("sim_faults: after the loss of a device, leaks of another device are reported") {
+    sim_options o = instant_copies();
+    o.devices     = 2;
+    sim_node     node{o};
+    sim_resource gone, good{sim_device{1}};
+    sim_stream   s;
+    static_cast<void>(gone.allocate_sync(64));
+    static_cast<void>(good.allocate_sync(32));
+    node.faults().at(sim_call_kind::launch, 1, {.lost = true});
+    CHECK(status_of([&] { sim_launch(s, {}); }) == sim_status::device_lost);
+    node.finish();
+    REQUIRE(node.reports().size() == 1);
+    CHECK(node.reports().front().kind == sim_mistake::leak);
+    CHECK(node.reports().front().bytes == 32);
 }

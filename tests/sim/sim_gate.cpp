@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -220,6 +222,37 @@ TEST_CASE("sim_gate: a deadlock is reported and thrown" * doctest::skip(!sim_ord
     CHECK(all[0].missing == "host thread 1 waits for others to end, host thread 2 waits at a gate");
 }
 
+TEST_CASE("sim_gate: a wait that cannot lock the gate again leaves it to its holder" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{collecting()};
+    sim_gate g;
+    bool     owned = true, inside = false;
+    {
+        sim_thread waiter{sim_device{}, [&] {
+                              auto held = g.hold();
+                              try {
+                                  g.wait(held, [] { return false; });
+                              } catch (sim_error const&) { owned = held.owns_lock(); }
+                          }};
+        sim_work(10us);
+        sim_work(10us);
+        auto held = g.hold();
+        waiter.join(); // a deadlock: the holder waits for a thread that needs the gate to end
+        CHECK_FALSE(owned);
+        sim_thread other{sim_device{}, [&] {
+                             auto const mine = g.hold();
+                             inside          = true;
+                         }};
+        sim_work(10us);
+        sim_work(10us);
+        CHECK_FALSE(inside);
+        held.unlock();
+    }
+    CHECK(inside);
+    CHECK(node.reports().size() == 2); // the wait, and then its lock of the gate
+}
+
 TEST_CASE("sim_gate: an ordinary thread is ordered after a sim_thread that released the gate") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
@@ -321,7 +354,9 @@ TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work 
     }
 }
 
-TEST_CASE("sim_gate: a host function is not ordered after those that held the gate before") {
+TEST_CASE("sim_gate: a host function is not ordered after those that held the gate before" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
     for (bool const waited : {false, true}) {
         sim_node   node{collecting()};
         sim_stream stream;
@@ -518,4 +553,27 @@ TEST_CASE("sim_gate: a wait with a limit takes time to wake, a wait for a word t
         CHECK(node.now() == (sleeps ? sim_time{55us} : sim_time{50us}));
         t.join();
     }
+}
+
+TEST_CASE("sim_gate: a word that is written during a call of `ready` ends the wait") {
+    sim_node            node{collecting()};
+    sim_pinned_resource pinned;
+    auto* const         word = ::new (pinned.allocate_sync(64)) std::uint32_t{0};
+    sim_gate            g;
+    int                 calls = 0;
+    {
+        sim_stream s;
+        auto       held = g.hold();
+        CHECK(g.wait_for_word(held, 1s, word, [&] {
+            if (++calls > 1) { return true; }
+            std::thread{[&] {
+                sim_write_value(s, word, 1);
+                s.synchronize();
+            }}.join();
+            return false;
+        }));
+    }
+    CHECK(calls == 2);
+    CHECK(node.now() < 1s); // the limit of the wait
+    pinned.deallocate_sync(word, 64);
 }

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -219,6 +220,58 @@ TEST_CASE("sim_graph: a capture ends on its first stream, begins once, and never
     CHECK(status_of([&] { sim_graph::begin(s); }) == sim_status::stream_capturing);
     CHECK(status_of([] { sim_graph::begin(sim_stream_view{}); }) == sim_status::stream_capturing);
     static_cast<void>(sim_graph::end(s));
+}
+
+TEST_CASE("sim_graph: only the thread that began a capture ends it, unless its mode is relaxed") {
+    sim_node   node{traced()};
+    sim_stream s;
+    auto const end_elsewhere = [&] {
+        sim_status  seen = sim_status::ok;
+        std::thread other{[&] { seen = status_of([&] { static_cast<void>(sim_graph::end(s)); }); }};
+        other.join();
+        return seen;
+    };
+    for (sim_capture_mode const mode :
+         {sim_capture_mode::global, sim_capture_mode::thread_local_only}) {
+        sim_graph::begin(s, mode);
+        CHECK(end_elsewhere() == sim_status::capture_wrong_thread);
+        CHECK(s.view().capturing());
+        CHECK(sim_graph::end(s).size() == 0); // the refused call has not broken the capture
+    }
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    CHECK(end_elsewhere() == sim_status::ok);
+    CHECK_FALSE(s.view().capturing());
+}
+
+TEST_CASE("sim_graph: the legacy default stream joins no capture") {
+    sim_node   node{traced()};
+    sim_stream blocking{sim_device{}, {.blocking = true}}, other;
+    auto const legacy = sim_stream_view::legacy(sim_device{});
+    sim_event  e;
+    for (sim_stream const* const s : {&blocking, &other}) {
+        sim_graph::begin(*s);
+        e.record(*s);
+        CHECK(status_of([&] { e.wait(legacy); }) ==
+              (s == &blocking ? sim_status::capture_implicit : sim_status::stream_capturing));
+        CHECK_FALSE(legacy.capturing());
+        CHECK(status_of([&] { static_cast<void>(sim_graph::end(*s)); }) ==
+              sim_status::capture_invalid);
+    }
+}
+
+TEST_CASE("sim_graph: a synchronous copy in a captured default stream is refused in each mode") {
+    sim_options options    = traced();
+    options.default_stream = sim_default_stream::per_thread;
+    sim_node              node{options};
+    ends                  memory;
+    sim_resource          mr;
+    void* const           p = mr.allocate_sync(8);
+    sim_stream_view const mine;
+    sim_graph::begin(mine, sim_capture_mode::relaxed);
+    CHECK(status_of([&] { sim_copy_sync(p, memory.far, 8); }) == sim_status::stream_capturing);
+    CHECK(status_of([&] { static_cast<void>(sim_graph::end(mine)); }) ==
+          sim_status::capture_invalid);
+    mr.deallocate_sync(p, 8);
 }
 
 TEST_CASE("sim_graph: accesses are checked at each launch") {
@@ -597,4 +650,84 @@ TEST_CASE("sim_graph: a capture may free its blocks in any order, each of them o
     graph.launch(s);
     s.synchronize();
     CHECK(node.take_reports().empty());
+}
+
+TEST_CASE(
+    "sim_graph: a graph that frees a block keeps its address after the graph that allocates it "
+    "is destroyed") {
+    sim_node                 node{{.on_report = sim_on_report::collect}};
+    sim_async_resource       memory;
+    sim_stream               s;
+    std::optional<sim_graph> freeing, outer;
+    void*                    p = nullptr;
+    {
+        sim_graph::begin(s);
+        p                     = memory.allocate(s, 512);
+        sim_graph const first = sim_graph::end(s);
+        sim_graph::begin(s);
+        memory.deallocate(s, p, 512);
+        freeing = sim_graph::end(s);
+        first.launch(s);
+        freeing->launch(s);
+        first.launch(s); // live again
+        CHECK(node.reports().empty());
+        memory.deallocate(s, p, 512);
+        s.synchronize();
+    }
+    auto const fill = [&] { // as many frees as the simulation remembers, and more
+        bool other = true;
+        for (int i = 0; i < 5000; ++i) {
+            void* const q = memory.allocate(s, 512);
+            other         = other && q != p;
+            memory.deallocate(s, q, 512);
+            s.synchronize();
+        }
+        return other;
+    };
+    CHECK(fill());
+    freeing->launch(s);
+    REQUIRE(node.reports().size() == 1);
+    CHECK(node.take_reports().front().kind == sim_mistake::double_free);
+    // A graph that a capture has included allocates the block, too.
+    {
+        sim_graph::begin(s);
+        p                     = memory.allocate(s, 512);
+        sim_graph const first = sim_graph::end(s);
+        sim_graph::begin(s);
+        first.launch(s);
+        outer = sim_graph::end(s);
+        first.launch(s);
+        memory.deallocate(s, p, 512);
+    }
+    CHECK(fill());
+    outer->launch(s);
+    memory.deallocate(s, p, 512);
+    s.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_graph: memory that a launch makes live again counts in the peaks of the device") {
+    sim_node           node{{.on_report = sim_on_report::collect}};
+    sim_async_resource memory;
+    sim_resource       plain;
+    sim_stream         s;
+    sim_graph::begin(s);
+    void* const     p     = memory.allocate(s, 4096);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    memory.deallocate(s, p, 4096);
+    s.synchronize();
+    CHECK(node.figures().used == 0);
+    node.reset_figures();
+    void* const q = plain.allocate_sync(512);
+    CHECK(node.figures().peak_used == 512);
+    graph.launch(s);
+    CHECK(node.figures().used == 4608);
+    CHECK(node.figures().peak_used == 4608);
+    CHECK(memory.usage().peak_reserved == 4096);
+    memory.deallocate(s, p, 4096);
+    s.synchronize();
+    CHECK(node.figures().peak_used == 4608);
+    plain.deallocate_sync(q, 512);
+    CHECK(node.reports().empty());
 }

@@ -216,6 +216,24 @@ TEST_CASE("sim_collective: the ranks meet, and run for the longest duration") {
     CHECK(t.reports().empty());
 }
 
+TEST_CASE("sim_collective: a part costs as much as a launch, and has the latency of a kernel") {
+    sim_options o    = doubles::collecting();
+    o.devices        = 2;
+    o.kernel_latency = 2us;
+    o.kernels_share  = true; // has no effect on a collective
+    o.costs.launch   = 3us;
+    sim_node         node{o};
+    sim_stream const s0{sim_device{0}}, s1{sim_device{1}};
+    sim_communicator all{2};
+    sim_collective(s0, all, 0, {.name = "sum", .duration = 5us});
+    CHECK(node.now() == 3us);
+    sim_collective(s1, all, 1, {.name = "sum", .duration = 7us});
+    CHECK(node.now() == 6us);
+    s0.synchronize();
+    CHECK(node.now() == 15us);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("sim_collective: work before one rank's part happens before work after another's") {
     ranks_scene         t;
     sim_pinned_resource pinned;

@@ -3,9 +3,16 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/bombing.hpp"
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <thread>
 
 using namespace vram;
@@ -128,4 +135,62 @@ TEST_CASE("sim_node: a sim_thread may finish it") {
     }
     CHECK(ran);
     CHECK(node.machine().turns.participants() == 0);
+}
+
+TEST_CASE(
+    "sim_node: finish() in a sim_thread lets the others continue, without a wait in real time" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
+    using clock = std::chrono::steady_clock;
+    for (auto const order : {sim_host_order::ordered, sim_host_order::checked}) {
+        sim_node                node{{.host_threads = order}};
+        sim_stream              s;
+        std::atomic<int>        ended = 0;
+        clock::time_point const start = clock::now();
+        auto const              waits = [&] {
+            sim_launch(s, {.duration = 100us});
+            s.synchronize();
+            ++ended;
+        };
+        auto const finishes = [&] {
+            sim_work(10us);
+            node.finish();
+            ++ended;
+        };
+        {
+            sim_thread a{sim_device{}, waits}, b{sim_device{}, finishes};
+            b.join();
+        }
+        CHECK(ended == 2);
+        CHECK(clock::now() - start < 5s);
+    }
+}
+
+TEST_CASE("sim_node: if finish() cannot get host memory in a sim_thread, other threads continue" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    bool failed = true;
+    for (std::uint64_t n = 1; failed; ++n) {
+        REQUIRE(n < 100);
+        sim_options options  = doubles::collecting();
+        options.host_threads = sim_host_order::checked;
+        sim_node   node{options};
+        sim_stream s;
+        failed           = false;
+        bool       ended = false;
+        auto const waits = [&] {
+            sim_launch(s, {.duration = 100us});
+            s.synchronize();
+            ended = true;
+        };
+        auto const finishes = [&] {
+            sim_work(10us);
+            doubles::bombing const armed{n};
+            try {
+                node.finish();
+            } catch (std::bad_alloc const&) { failed = true; }
+        };
+        { sim_thread a{sim_device{}, waits}, b{sim_device{}, finishes}; }
+        CHECK(ended);
+    }
 }

@@ -67,6 +67,19 @@ TEST_CASE("sim_cost: linear between points, constant before the first, one slope
     CHECK(sim_cost{{0, 0us}, {16_GiB, 16s}}.of(8_GiB) == 8s);    // no overflow
 }
 
+TEST_CASE("sim_cost: two points with the same number of bytes are a step") {
+    sim_cost const within{{0, 1us}, {10, 2us}, {10, 5us}, {20, 6us}};
+    CHECK(within.of(10) == 2us);
+    CHECK(within.of(20) == 6us);
+    sim_cost const last{{0, 1us}, {10, 2us}, {10, 5us}};
+    CHECK(last.of(10) == 2us);
+    CHECK(last.of(11) == 5us);
+    CHECK(last.of(1_GiB) == 5us);
+    sim_cost const only{{10, 2us}, {10, 5us}};
+    CHECK(only.of(10) == 2us);
+    CHECK(only.of(11) == 5us);
+}
+
 TEST_CASE("sim_costs: without a profile calls take no simulated time") {
     sim_node node{{.backed = false}};
     {

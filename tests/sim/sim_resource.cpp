@@ -6,6 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <deque>
+
 using namespace vram;
 using namespace std::chrono_literals;
 
@@ -162,4 +165,21 @@ TEST_CASE("sim_resource: on an unbacked node a large block or device costs no me
     void* const  p = memory.allocate_sync(79_GiB);
     CHECK(p != nullptr);
     memory.deallocate_sync(p, 79_GiB);
+}
+
+TEST_CASE("sim_resource: uses of the blocks freed last are reported after thousands of frees") {
+    sim_node          node{one_mebibyte()};
+    sim_resource      memory;
+    sim_stream        s;
+    std::deque<void*> last;
+    for (int i = 0; i < 4300; ++i) { // the device's addresses are reused
+        last.push_back(memory.allocate_sync(64_KiB));
+        memory.deallocate_sync(last.back(), 64_KiB);
+        if (last.size() > 8) { last.pop_front(); }
+    }
+    for (void* const p : last) {
+        sim_launch(s, {.reads = {{p, 8}}});
+        REQUIRE(node.reports().size() == 1);
+        CHECK(node.take_reports().at(0).kind == sim_mistake::use_after_free);
+    }
 }

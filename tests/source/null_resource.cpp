@@ -3,7 +3,7 @@
 
 #include "../doubles/mishaps.hpp"
 
-#include <vram/sim/sim_platform.hpp>
+#include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
@@ -50,4 +50,14 @@ TEST_CASE("null_resource: it has every power, with empty results") {
     CHECK(mr.trim() == 0);
     mr.retire({});
     CHECK(mr == null_resource<>{});
+}
+
+TEST_CASE("null_resource: on the simulated device, a free is a report of the node") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    null_resource<sim_platform> mr;
+    int                         anothers = 0;
+    mr.deallocate_sync(&anothers, sizeof anothers);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
+    CHECK(node.reports().size() == 1);
 }

@@ -3,7 +3,10 @@
 
 #include <vram/source/null_resource.hpp>
 
+#include "../doubles/mishaps.hpp"
 #include "../laws/resource.hpp"
+
+#include <vram/sim/sim.hpp>
 
 using namespace vram;
 
@@ -109,4 +112,34 @@ TEST_CASE(
     CHECK(mr.usage().live == 512);
     mr.deallocate_sync(p, 512);
     CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("region_resource: a free with the size 0 is reported and frees nothing") {
+    region_resource  mr{region, 1024};
+    doubles::mishaps told;
+    void* const      p = mr.allocate_sync(256, 1);
+    void* const      q = mr.allocate_sync(256, 1);
+    mr.deallocate_sync(p, 0, 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
+    mr.deallocate_sync(p, 256, 1);
+    mr.deallocate_sync(q, 256, 1);
+    CHECK(told.count() == 1);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().largest_free == 1024);
+}
+
+TEST_CASE("region_resource: on the simulated device, a refused free is a report of the node") {
+    sim_node                      node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps              told;
+    sim_resource                  device;
+    void* const                   base = device.allocate_sync(1024);
+    region_resource<sim_platform> mr{base, 1024};
+    void* const                   p = mr.allocate_sync(256, 1);
+    mr.deallocate_sync(region, 256, 1); // foreign pointer
+    mr.deallocate_sync(p, 512, 1);      // wrong size
+    mr.deallocate_sync(p, 256, 1);
+    mr.deallocate_sync(p, 256, 1); // double free
+    CHECK(told.count() == 3);
+    CHECK(node.reports().size() == 3);
+    device.deallocate_sync(base, 1024);
 }

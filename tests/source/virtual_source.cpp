@@ -10,6 +10,7 @@
 #include <vram/sim/sim.hpp>
 
 #include <random>
+#include <string>
 #include <vector>
 
 using namespace vram;
@@ -517,4 +518,47 @@ TEST_CASE("virtual_source: a failing host allocation leaves it unchanged") {
     }
     CHECK(node.figures().used == 0);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_source: extend maps the added bytes also in a last page without memory") {
+    sim_node    node{doubles::small_pages()};
+    sim_source  mr    = sixty_four_pages();
+    std::size_t bytes = one_page + one_page / 4;
+    auto* const p     = static_cast<std::byte*>(mr.allocate_sync(bytes));
+    CHECK(mr.drop(p + one_page, one_page / 4) == one_page); // the last page loses its memory
+    REQUIRE(mr.extend(p, bytes, one_page / 4));
+    bytes += one_page / 4;
+    CHECK(mr.mapped(p, bytes) == bytes);
+    use_all(p, bytes);
+
+    CHECK(mr.drop(p + one_page, one_page / 2) == one_page);
+    REQUIRE(mr.extend(p, bytes, 0)); // adds no byte, so no page gets memory
+    CHECK(mr.mapped(p, bytes) == one_page);
+    REQUIRE(mr.extend(p, bytes, one_page)); // half of it lies in the last page
+    bytes += one_page;
+    CHECK(mr.mapped(p, bytes) == bytes);
+    use_all(p, bytes);
+    mr.deallocate_sync(p, bytes);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("virtual_source: the report of a refused resize does not call it a free") {
+    static std::vector<std::string> texts;
+    texts.clear();
+    error_sink const before =
+        set_error_sink([](error const& e) noexcept { texts.emplace_back(error_text{e}.c_str()); });
+    sim_node         node{doubles::small_pages()};
+    sim_source       mr = sixty_four_pages();
+    std::byte* const p  = take_pages(mr, 2);
+    CHECK_FALSE(mr.extend(p, 5, 6));
+    CHECK(mr.shrink(p, 2 * one_page, 2 * one_page) == 0);
+    CHECK_FALSE(mr.fill(p, 3 * one_page));
+    set_error_sink(before);
+    REQUIRE(texts.size() == 3);
+    CHECK(texts[0].find("passed to extend, widen or shrink with 5 bytes. Pass the start and the "
+                        "present size of a block.") != std::string::npos);
+    CHECK(texts[1].find("passed to shrink with") != std::string::npos);
+    CHECK(texts[2].find("passed to fill, drop or remap with") != std::string::npos);
+    for (std::string const& each : texts) { CHECK(each.find("freed") == std::string::npos); }
+    mr.deallocate_sync(p, 2 * one_page);
 }

@@ -2,13 +2,19 @@
 #include <vram/transfer/batch.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
+#include <vram/sim/sim_graph.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/transfer/loader.hpp>
+#include <vram/transfer/unloader.hpp>
 
+#include "../doubles/mishaps.hpp"
 #include "feeding.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <iterator>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -123,6 +129,32 @@ TEST_CASE("batch: it may be released on another stream, behind all streams that 
 }
 
 // 8
+TEST_CASE("batch: it may be released on a stream of another device, without a wait of the host" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads that run freely wait at any time")) {
+    for (bool const timing : {false, true}) {
+        sim_node               node{{.devices = 2}};
+        doubles::mishaps const told;
+        sim_stream             stream{sim_device{0}}, far{sim_device{1}};
+        {
+            loader load{numbered{6}, stream, {.batch_bytes = numbered::bytes, .timing = timing}};
+            for (auto& b : load) {
+                use(stream, b);
+                sim_event ready{sim_device{0}};
+                ready.record(stream);
+                ready.wait(far);
+                auto const waits = node.figures().host_waits;
+                b.index() % 2 == 0 ? b.release(far) : b.release();
+                CHECK(node.figures().host_waits == waits);
+            }
+        }
+        CHECK(told.count() == 0);
+        stream.synchronize();
+        far.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("batch: it may be released on another thread, and after its loader") {
     std::thread last;
     {
@@ -151,6 +183,68 @@ TEST_CASE("batch: if no event can be recorded the release waits instead, and rep
     stream.synchronize();
     node.finish();
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("batch: record_stream refuses a captured stream, and leaves its capture valid") {
+    sim_node   node;
+    sim_stream stream, captured;
+    loader     load{numbered{2}, stream, two_slots};
+    unloader   out{[](std::span<std::byte const>, std::size_t) {}, stream};
+    auto       at     = load.begin();
+    auto       result = out.next();
+    auto const why    = [](auto const& call) {
+        try {
+            call();
+        } catch (loader_error const& e) { return e.why(); }
+        return loader_error::reason::ended;
+    };
+    sim_graph::begin(captured, sim_capture_mode::relaxed);
+    CHECK(why([&] { at->record_stream(captured); }) == loader_error::reason::capturing);
+    CHECK(why([&] { result.record_stream(captured); }) == loader_error::reason::capturing);
+    (void)sim_graph::end(captured);
+    at->record_stream(captured);
+    result.record_stream(captured);
+}
+
+TEST_CASE("batch: a release during a capture waits for the device, and the loop goes on after it") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             stream;
+    std::size_t            seen = 0;
+    {
+        loader load{numbered{6}, stream, two_slots};
+        auto   at = load.begin();
+        use(stream, *at);
+        sim_graph::begin(stream, sim_capture_mode::relaxed);
+        ++at;
+        (void)sim_graph::end(stream); // the copies of the loader did not become a part of the graph
+        CHECK(told.count() == 1);
+        for (; at != std::default_sentinel; ++at) {
+            use(stream, *at);
+            ++seen;
+        }
+    }
+    CHECK(seen == 5);
+    CHECK(told.count() == 1);
+}
+
+TEST_CASE("batch: after releases that had to wait, the uses of later batches are measured") {
+    using namespace std::chrono_literals;
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             stream;
+    loader load{numbered{60}, stream, {.batch_bytes = numbered::bytes, .timing = true}};
+    for (auto& b : load) {
+        sim_launch(stream, {.duration = 5us});
+        if (b.index() < 40) {
+            sim_graph::begin(stream, sim_capture_mode::relaxed);
+            b.release();
+            (void)sim_graph::end(stream);
+        }
+    }
+    stream.synchronize();
+    CHECK(told.count() == 40);
+    CHECK(load.statistics().use_ns >= 5'000);
 }
 
 TEST_CASE(

@@ -402,6 +402,28 @@ TEST_CASE("loader: padding fills every field of a batch with several fields") {
     });
 }
 
+TEST_CASE("loader: an exception of batch_bytes(index) is one of the source, at its batch") {
+    struct measured {
+        [[nodiscard]] static std::size_t size() { return 4; }
+        [[nodiscard]] static std::size_t batch_bytes() { return 8; }
+        [[nodiscard]] static std::size_t batch_bytes(std::size_t index) {
+            return index != 2 ? 8 : throw index;
+        }
+        static std::size_t fill(std::span<std::byte> to, std::size_t) { return to.size(); }
+    };
+    loader      load{measured{}, host_platform::stream{}, {.last = last_batch::pad}};
+    std::size_t seen = 0;
+    try {
+        for (auto& batch : load) { seen += batch.size() / 8; }
+        FAIL("the source has failed");
+    } catch (loader_error const& e) {
+        CHECK(e.why() == loader_error::reason::source_failed);
+        CHECK(e.index() == 2);
+        CHECK_THROWS_AS(e.rethrow_cause(), std::size_t);
+    }
+    CHECK(seen == 2);
+}
+
 TEST_CASE("loader: sources of the platform give the bytes of each batch") {
     std::vector<std::byte> const data(1000);
     memory_chunks const          chunks{std::span{data}, 300, {.overlap = 100}};

@@ -14,6 +14,8 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 using namespace vram;
@@ -275,6 +277,19 @@ TEST_CASE("loader: a restart waits for copies whose end no earlier wait has prov
             }
         }
     }
+}
+
+TEST_CASE("loader: a batch whose wait fails does not count as received") {
+    sim_node   node;
+    sim_stream stream;
+    auto const fill = [](std::span<std::byte> to, std::size_t index) {
+        return index == 0 ? to.size() : 0;
+    };
+    loader load{fill, stream, {.batch_bytes = 64, .call_back = false, .completion_flags = false}};
+    node.faults().at(sim_call_kind::wait, 1);
+    CHECK_THROWS_AS((void)(load.begin() == load.end()), sim_error);
+    CHECK(load.statistics().batches == 0);
+    CHECK(load.statistics().bytes == 0);
 }
 
 TEST_CASE("loader: a batch that follows a failed copy into the same block is intact") {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/unloader.hpp> // first: the header stands alone
 
+#include <vram/base/bytes.hpp>
 #include <vram/base/error.hpp>
 #include <vram/base/error_text.hpp>
 #include <vram/data/file_error.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/sim/sim_explore.hpp>
 #include <vram/sim/sim_graph.hpp>
@@ -23,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -187,6 +190,21 @@ TEST_CASE("unloader: an exception of the sink is thrown by the next call, and no
     CHECK(told.count() == 1); // the program has not
 }
 
+TEST_CASE("unloader: after a failure `next` throws it, also if the program holds every block") {
+    std::atomic<bool> holds_all{false};
+    auto const        sink = [&](bytes_of, std::size_t) {
+        holds_all.wait(false);
+        throw 1;
+    };
+    unloader out{sink, host_platform::stream{}, {.batch_bytes = 64, .device_depth = 2}};
+    out.next().send();
+    auto const first = out.next(), second = out.next();
+    holds_all = true;
+    holds_all.notify_one();
+    CHECK_THROWS_AS(out.finish(), int);
+    CHECK_THROWS_AS((void)out.next(), int);
+}
+
 namespace unloading {
 inline std::string reported;
 } // namespace unloading
@@ -305,6 +323,57 @@ TEST_CASE("unloader: holding every slot, a captured stream and a late result are
     CHECK(seen == unloading::expected(1));
     stream.synchronize();
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("unloader: the stream that writes a result waits for the allocation of its block") {
+    sim_node                 node;
+    sim_stream               stream, before;
+    std::vector<std::size_t> seen;
+    constexpr std::size_t    all = 2_MiB; // one chunk of the pool
+    pool                     memory{limiting{stream_ordered{sim_resource{}}, all}};
+    void* const              p = memory.allocate(before, all);
+    sim_launch(before, {.writes = {{p, all}}, .duration = 1ms});
+    memory.deallocate(before, p, all);
+    {
+        unloader out{kept{&seen},
+                     stream.view(),
+                     resource_ref{memory},
+                     sim_pinned_resource{},
+                     {.batch_bytes = all, .depth = 1}};
+        auto     result = out.next();
+        CHECK(result.data() == p); // the pool makes only the copy stream wait for `before`
+        unloading::produce(stream, result.data(), 1);
+        result.send(unloading::size);
+        out.finish();
+    }
+    CHECK(seen == unloading::expected(1));
+}
+
+TEST_CASE("unloader: a result cannot be sent during a capture, and can be sent after it") {
+    sim_node                 node;
+    sim_stream               stream, other;
+    std::vector<std::size_t> seen;
+    {
+        unloader   out{kept{&seen}, stream.view(), {.batch_bytes = unloading::size}};
+        auto       result = out.next();
+        auto const sent   = [&] {
+            try {
+                result.send();
+            } catch (loader_error const& e) { return e.why() != loader_error::reason::capturing; }
+            return true;
+        };
+        unloading::produce(stream, result.data(), 1);
+        sim_graph::begin(stream, sim_capture_mode::relaxed);
+        CHECK_FALSE(sent());
+        (void)sim_graph::end(stream); // the copy did not become a part of the graph
+        result.record_stream(other);
+        sim_graph::begin(other, sim_capture_mode::relaxed);
+        CHECK_FALSE(sent());
+        (void)sim_graph::end(other);
+        CHECK(sent());
+        out.finish();
+    }
+    CHECK(seen == unloading::expected(1));
 }
 
 TEST_CASE("unloader: memory whose streams could not be waited for counts as held") {

@@ -25,7 +25,7 @@ namespace vram {
 /// Cost      One pointer to constant data.
 class call_site {
 public:
-    constexpr call_site() noexcept = default; ///< an unknown line
+    constexpr call_site() noexcept = default; ///< makes an unknown line: `known()` returns false
     constexpr call_site(std::source_location where) noexcept : where_{where} {}
 
     /// Returns the line that contains the call of `current`. As a default argument, returns the

@@ -30,7 +30,7 @@ namespace vram {
 ///           otherwise some microseconds.
 class call_stack {
 public:
-    /// The largest number of frames in a call stack.
+    /// The largest number of frames that a `call_stack` can contain.
     static constexpr unsigned most = detail::stack_walk::most;
 
     call_stack() = default; ///< an empty call stack
@@ -72,8 +72,8 @@ public:
     explicit frame_text(void const* address) noexcept {
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
         Dl_info info{};
-        // The return address may belong to the next function. The byte before it belongs to the
-        // call.
+        // Looks up the byte before the return address. This byte belongs to the call, but the
+        // return address may already belong to the next function.
         auto const* const call  = static_cast<char const*>(address) - 1;
         std::uintptr_t    moved = 0;
         if (find(call, info, moved) && info.dli_fname != nullptr) {
@@ -100,15 +100,17 @@ public:
 
 private:
 #if __has_include(<dlfcn.h>) && __has_include(<cxxabi.h>)
-    /// Finds the program or library that contains the address `at`: sets `info` (see `dladdr`), and
-    /// `moved` to its address in memory minus that in the file. Returns false if there is none.
+    /// Finds the program or shared library that contains the address `at`. Sets `info` as `dladdr`
+    /// does. Sets `moved` to the difference between the addresses in memory and those in the file.
+    /// Returns false if nothing contains `at`.
     [[nodiscard]] static bool find(void const* at, Dl_info& info, std::uintptr_t& moved) noexcept {
 #ifdef __GLIBC__
         void* object = nullptr;
         if (::dladdr1(at, &info, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) {
             return false;
         }
-        // Reads `link_map::l_addr`. <link.h>, which declares it, would define hundreds of macros.
+        // `link_map` begins with `l_addr`, which is the difference. The header <link.h> with
+        // `link_map` is not included, because it defines hundreds of macros.
         std::memcpy(&moved, object, sizeof moved);
         return true;
 #else

@@ -4,7 +4,7 @@
 /// \file
 /// `contract` reports violations of a precondition and ends the program.
 
-#include <vram/base/requirements.hpp>
+#include <vram/base/call_site.hpp>
 
 #include <cstdio>          // fprintf
 #include <cstdlib>         // abort
@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// A violated precondition: `what` is its text, and `where` is the source location of the check.
+/// A violated precondition: `what` is its text. `where` is the line of the program that called vram
+/// if the check knows this line, else the line of the check.
 struct contract {
     char const*          what;
     std::source_location where;
@@ -26,7 +27,8 @@ namespace detail {
 inline constinit contract_handler on_broken_contract = nullptr;
 }
 
-/// Installs `handler`, or none if null, and returns the previous handler.
+/// Installs `handler` as the function that is called when a precondition is violated. If `handler`
+/// is null, no function is called. Returns the previously installed handler.
 ///
 /// Threads   No other thread may use vram during the call.
 inline contract_handler set_contract_handler(contract_handler handler) noexcept {
@@ -40,10 +42,18 @@ inline contract_handler set_contract_handler(contract_handler handler) noexcept 
 [[noreturn]] inline void
 broken_contract(char const* what, std::source_location where = std::source_location::current()) {
     if (detail::on_broken_contract != nullptr) { detail::on_broken_contract({what, where}); }
-    // The name of a function of a template is long, so it comes last.
+    // Prints the name of the function last, because the name of a function template can be long.
     std::fprintf(stderr, "vram: broken contract: %s\n  found at %s:%u, in %s\n", what,
                  where.file_name(), static_cast<unsigned>(where.line()), where.function_name());
     std::abort();
+}
+
+/// Calls the handler, or prints and aborts, as above. If `caller` is known, reports this line of
+/// the program instead of the line of the check.
+[[noreturn]] inline void
+broken_contract(char const* what, call_site caller,
+                std::source_location where = std::source_location::current()) {
+    broken_contract(what, caller.known() ? caller.location() : where);
 }
 
 /// Checks a precondition, also in release builds. If `held` is false, calls `broken_contract`,
@@ -53,6 +63,13 @@ broken_contract(char const* what, std::source_location where = std::source_locat
 constexpr void expects(bool held, char const* what,
                        std::source_location where = std::source_location::current()) {
     if (!held) [[unlikely]] { broken_contract(what, where); }
+}
+
+/// Checks a precondition as above. If `caller` is known, reports this line of the program instead
+/// of the line of the check.
+constexpr void expects(bool held, char const* what, call_site caller,
+                       std::source_location where = std::source_location::current()) {
+    if (!held) [[unlikely]] { broken_contract(what, caller, where); }
 }
 
 } // namespace vram

@@ -12,13 +12,13 @@
 
 namespace vram {
 
-/// Counts the bytes or blocks that a scope allocates and frees. `value` is negative if the scope
-/// frees more than it allocates.
+/// A counter of bytes or blocks, such as those that a scope of the layer `statistics` allocates and
+/// frees. `value` is the allocated number minus the freed number, so it may be negative.
 ///
 /// Threads   Not synchronised: protect it with a lock.
 struct counter {
-    std::ptrdiff_t value = 0; ///< the sum of `add` minus the sum of `sub`
-    std::ptrdiff_t peak  = 0; ///< the highest `value` so far; 0 if it was never positive
+    std::ptrdiff_t value = 0; ///< the sum passed to `add`, minus the sum passed to `sub`
+    std::ptrdiff_t peak  = 0; ///< the highest `value` so far; 0 if `value` was never positive
     std::uint64_t  total = 0; ///< the sum of all additions
 
     /// Adds `n` to the value and to the total. Raises the peak to the value if that is higher.
@@ -30,8 +30,8 @@ struct counter {
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Adds the counts of `inner`, a nested scope that began at 0, as if its `add` and `sub` had
-    /// been called on this counter.
+    /// Adds the counts of a nested scope. `inner` has counted this scope from 0 on. The result is
+    /// as if the scope had called `add` and `sub` of this counter instead.
     constexpr void merge(counter const& inner) noexcept {
         peak = detail::larger_of(peak, value + inner.peak);
         value += inner.value;

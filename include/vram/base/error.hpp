@@ -33,8 +33,8 @@ inline constinit std::atomic<error_sink> sink = print_error;
 inline constinit thread_local unsigned locks_held = 0;
 inline constexpr unsigned              has_errors = 1U << 31;
 
-/// An error that is reported once its thread holds no lock, with a copy of the text `cause` (its
-/// first 199 characters).
+/// A copy of an error that is reported later, once the thread holds no lock of vram. It contains
+/// the first 199 characters of the text `cause`.
 struct stored_error {
     error         what       = {};
     stored_error* next       = nullptr;
@@ -52,12 +52,12 @@ struct stored_error {
     }
 };
 inline constinit thread_local stored_error* first_error = nullptr;
-/// Points to the member `next` of the last error in the thread's list `first_error`, where the next
-/// error is attached. Not used while the list is empty.
+/// Address of the member `next` of the last error in the list `first_error`. The next error is
+/// appended there. Not used while the list is empty.
 inline constinit thread_local stored_error** error_after = nullptr;
-/// Storage for one error of this thread, used if no host memory can be allocated for it.
-// Without the line of this definition, which AddressSanitizer of g++ would refer to in each object
-// file, although the linker keeps it in one only.
+/// Storage for one error of this thread, used if no host memory can be allocated for the error.
+// `.where = {}` avoids a pointer to data about this source line. With AddressSanitizer of g++, each
+// object file would refer to such data of its own, but the linker keeps only one copy.
 inline constinit thread_local stored_error spare_error{.what = {.kind = {}, .where = {}}};
 inline constinit thread_local bool         spare_waits = false;
 
@@ -87,8 +87,8 @@ inline constinit thread_local unsigned errors_postponed = 0;
     locks_held         = 0;
     while (each != nullptr) {
         stored_error one;
-        // The error is copied and its memory freed before the sink is called: the sink may report
-        // another error, which may need `spare_error`.
+        // Copies the stored error and frees it before it calls the sink. The sink may report
+        // another error, which may need the storage `spare_error`.
         one.keep(each->what);
         one.next = each->next;
         if (each != &spare_error) {
@@ -101,8 +101,9 @@ inline constinit thread_local unsigned errors_postponed = 0;
     }
 }
 
-/// Count the locks that the thread holds: called after locking and before unlocking. If
-/// `uncount_lock()` returns true, errors are stored: call `report_stored_errors()` after unlocking.
+/// A lock of vram calls `count_lock()` after it was taken, and `uncount_lock()` before it is
+/// released. If `uncount_lock()` returns true, this is the thread's last lock, and the thread has
+/// stored errors. Call `report_stored_errors()` after the release then.
 [[gnu::always_inline]] inline void            count_lock() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool uncount_lock() noexcept {
     return --locks_held == has_errors;
@@ -112,9 +113,10 @@ inline constinit thread_local unsigned errors_postponed = 0;
 /// `biased_lock`; otherwise false.
 [[nodiscard]] inline bool holds_lock() noexcept { return (locks_held & ~has_errors) != 0; }
 
-/// While it exists, errors of its thread are stored. Its destructor passes them to the error sink,
-/// unless the thread holds a lock or another such object. For code under a mutex that does not call
-/// `count_lock()`; must be destroyed after the mutex is unlocked.
+/// While an object of this class exists, errors of its thread are stored instead of reported. The
+/// destructor reports them, unless the thread holds a lock of vram or has another such object. Use
+/// the class for code under a mutex that does not call `count_lock()`. Destroy the object after the
+/// mutex is unlocked.
 class postponed_errors {
 public:
     postponed_errors() noexcept { ++errors_postponed; }
@@ -132,12 +134,13 @@ inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink
 namespace detail {
 /// Error code of the device that has failed, or 0 if none has.
 inline constinit std::atomic<int>                         failed_code{0};
+inline constinit std::atomic<bool>                        failure_noted{false};
 inline constinit std::atomic<bool>                        failure_reported{false};
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
-    // Under a lock, the error is stored. Without memory for that, the sink is called although a
-    // lock is held.
+    // Stores the error if the thread holds a lock of vram or has a `postponed_errors`. Otherwise,
+    // or if there is no memory to store it, the error goes to the sink at once.
     bool const now = locks_held == 0 && errors_postponed == 0;
     if (now || !store_error(e)) { sink.load()(e); }
 }
@@ -157,15 +160,16 @@ inline void pass_on(error const& e) noexcept {
 
 /// Records that a device has failed for good, with the error `code`, which `text_of(code)`
 /// describes; only the first record counts. From then on, `report_error` reports this failure once,
-/// instead of all errors that may follow from it.
+/// instead of all errors that may follow from it. A `code` of 0 has no effect.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
-    if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
+    if (code == 0 || detail::failure_noted.exchange(true)) { return; }
     detail::failed_text.store(text_of);
     detail::failed_code.store(code);
 }
 /// Makes `report_error` report every error again, for a test that uses a device after a failure.
 inline void forget_device_failure() noexcept {
     detail::failed_code.store(0);
+    detail::failure_noted.store(false);
     detail::failure_reported.store(false);
 }
 

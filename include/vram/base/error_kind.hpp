@@ -35,8 +35,8 @@ enum class error_kind {
 ///     if (e.kind == mishap::leak) { ++leaks; }
 using mishap = error_kind;
 
-/// Returns the name of the kind, such as "double free", with which the text of its messages begins
-/// (after "vram: ").
+/// Returns the name of the kind, such as "double free". The message of an error (see `error_text`)
+/// has this name after "vram: ".
 [[nodiscard]] constexpr char const* name(error_kind kind) noexcept {
     switch (kind) {
     case error_kind::foreign_pointer: return "foreign pointer";
@@ -81,27 +81,29 @@ struct error {
     /// Address passed to the failed function (such as a free), start of a leaked block, or address
     /// of the byte that was overwritten.
     void const* pointer = nullptr;
-    /// Bytes passed to the failed function. For a leak, those of the blocks in this report; for a
-    /// destroyed stream without `pointer`, the freed bytes that waited for it, 0 if unknown.
+    /// Bytes passed to the failed function. For a leak: size of the leaked blocks in this report.
+    /// For a `dead_stream` without `pointer`: size of freed memory that waited for the destroyed
+    /// stream.
     std::size_t bytes = 0;
     int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
     /// Line of vram's source that reports the error.
     std::source_location where = std::source_location::current();
 
-    call_site   caller          = {};      ///< line of the program that called vram
-    std::size_t alignment       = 0;       ///< the alignment that the free passed
-    void const* block           = nullptr; ///< start of the block in or next to which `pointer` is
-    std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
-    std::size_t block_alignment = 0;       ///< alignment of the allocation of `block`; 0 if unknown
-    std::size_t blocks          = 0;       ///< number of leaked blocks; 0 if not counted
+    call_site   caller    = {}; ///< line of the program that called vram
+    std::size_t alignment = 0;  ///< the alignment that the free passed
+    /// Start of the block that contains the address `pointer`, or that is next to that address.
+    void const* block           = nullptr;
+    std::size_t block_bytes     = 0; ///< the size with which `block` was allocated
+    std::size_t block_alignment = 0; ///< alignment of the allocation of `block`; 0 if unknown
+    std::size_t blocks          = 0; ///< number of leaked blocks; 0 if not counted
     /// The program's line that allocated `block`, or the leaked blocks.
     call_site allocated_at = {};
     /// The program's line that freed the block before (for a double free).
     call_site   freed_at = {};
     char const* tag      = nullptr; ///< tag of the block, such as "train/data" (see `tagged`)
     stream_name stream   = {};
-    char const* resource = nullptr; ///< type of the resource that reports, such as "pool"
-    /// Function of the platform that failed, such as "cudaFree".
+    char const* resource = nullptr; ///< type of the reporting object, such as "pool" or "loader"
+    /// Function that failed, such as "cudaFree"; null for a free that a resource refuses.
     char const* call = nullptr;
     /// Text with more about the reason, such as `what()` of an exception; null if there is none.
     char const* cause = nullptr;

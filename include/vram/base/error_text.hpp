@@ -28,8 +28,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // If the line of the program is unknown, the message ends with the line of vram that made
-        // the error, except for the leak of a resource.
+        // If no line of the program is known, the message ends with the line of vram's source that
+        // reports the error. The message of a leak that a resource reports never has such a line.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -124,8 +124,8 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        // `cause` is set if vram itself failed to free this memory. The usual advice, to free every
-        // block, does not help then.
+        // If `cause` is set, vram itself failed to free this memory. The advice to free every block
+        // would not help then.
         if (e_.cause != nullptr) {
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
@@ -148,10 +148,15 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Appends the known arguments of a free (size, wrong alignment, stream) and, if set, the
-    /// `cause` of the error. `words` introduces the first size or alignment.
+    /// Appends the arguments, if known, of a free, or of the function `call` if that is set: the
+    /// size, a wrong alignment, and the stream. Then appends the `cause` of the error, if set.
+    /// `words`: text before the size (or before the alignment, if the size is unknown).
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
+        if (e_.call != nullptr) {
+            say(", passed to %s", e_.call);
+            words = " with";
+        }
         if (e_.bytes != 0) {
             say("%s %zu bytes", words, e_.bytes);
             words = " and";
@@ -174,8 +179,8 @@ private:
         if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
         if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
     }
-    /// Appends the block's tag, the line that allocated it and the line that freed it before, each
-    /// if known.
+    /// Appends the block's tag, the program's line that allocated the block, and the line that
+    /// freed the block before. Leaves out what is unknown.
     void say_past() noexcept {
         char const* const words =
             e_.kind == error_kind::leak ? ", allocated" : "; it was allocated";

@@ -11,16 +11,17 @@
 
 namespace vram {
 
-/// The figures of a resource: present bytes, peaks since their last reset, numbers of operations. A
-/// figure that is not counted is zero.
+/// The figures of a resource, such as its present bytes, peaks, and numbers of operations. Peaks
+/// are counted from their last reset on. A figure that the resource does not count is zero.
 struct memory_usage {
     /// Live (allocated and not yet freed) bytes, with the resource's rounding.
-    std::size_t live          = 0;
-    std::size_t requested     = 0; ///< sum of the sizes that callers requested for the live blocks
-    std::size_t reserved      = 0; ///< bytes obtained from the upstream or the device
+    std::size_t live      = 0;
+    std::size_t requested = 0; ///< sum of the sizes that callers requested for the live blocks
+    /// Bytes obtained from the upstream or the device. For `region_resource`, size of its region.
+    std::size_t reserved      = 0;
     std::size_t peak_live     = 0; ///< the highest `live` since the last reset of the peaks
     std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
-    /// Upper bound, usually exact, of `live` before the last reset of the peaks.
+    /// The highest `live` before the last reset of the peaks, or a larger number. Usually exact.
     std::size_t past_peak = 0;
     /// Bytes of the largest free block. A larger request needs memory from the upstream or the
     /// device; a smaller one may need it too.
@@ -28,16 +29,17 @@ struct memory_usage {
     std::size_t pending      = 0; ///< freed bytes that a stream may still use
 
     std::uint64_t allocations = 0; ///< number of successful allocations
-    /// Number of stream events that the resource has recorded, as by `cudaEventRecord`.
+    /// Number of times that the resource recorded an event: placed it behind the current work of a
+    /// stream, as `cudaEventRecord` does.
     std::uint64_t events = 0;
     std::uint64_t waits  = 0; ///< number of waits of streams or host threads for freed memory
-    /// Number of calls by which the resource allocated memory from its upstream or the driver, or
-    /// freed memory to it.
+    /// Number of calls that allocated memory from the resource's upstream (the resource from which
+    /// it allocates) or from the driver, or freed memory to them.
     std::uint64_t upstream = 0;
     std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`
 
-    /// Returns the highest `live`, or an upper bound, since the construction of the resource, also
-    /// before resets of the peaks.
+    /// Returns the highest value of `live` since the construction of the resource, or an upper
+    /// bound of it. Resets of the peaks do not change the result.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }
@@ -51,8 +53,8 @@ struct memory_usage {
         ++restarts;
         return before;
     }
-    /// Raises `peak_live` and `peak_reserved` to at least those of `before`, such as the result of
-    /// `restart_peaks`, so that they cover the time before it too. Adds 1 to `restarts`.
+    /// Undoes a reset of the peaks: raises each peak to its value in `before` if that is higher.
+    /// `before`: the counters that `restart_peaks` returned. Counts the call in `restarts`.
     constexpr void raise_peaks(memory_usage const& before) noexcept {
         if (before.peak_live > peak_live) { peak_live = before.peak_live; }
         if (before.peak_reserved > peak_reserved) { peak_reserved = before.peak_reserved; }
@@ -61,8 +63,7 @@ struct memory_usage {
     /// Adds the counters of a second resource; `largest_free` becomes the larger of both. The
     /// summed peaks are upper bounds.
     constexpr void add(memory_usage const& more) noexcept {
-        // `past_peak` is set first, because `highest_live()` reads `peak_live`, which changes
-        // below.
+        // This line comes first, because `highest_live()` must read the old value of `peak_live`.
         past_peak = highest_live() + more.highest_live();
         live += more.live;
         requested += more.requested;

@@ -19,14 +19,15 @@ namespace vram {
 ///     for (memory_holder const& h : e.numbers().holders) { std::puts(h.owner.path()); }
 struct memory_holder {
     memory_tag  owner{};    ///< tag of the memory; the empty tag for memory without a tag
-    call_site   at{};       ///< the line that allocated the memory; unknown in a list of tags
+    call_site   at{};       ///< line that allocated the memory; unknown if `holders` lists tags
     std::size_t bytes  = 0; ///< live bytes; 0 in an unused element of `shortage::holders`
     std::size_t blocks = 0; ///< number of live blocks
 };
 
-/// The numbers of a refused allocation, in bytes. Zero means that a number is not known.
+/// The numbers of a refused allocation, in bytes. A number that is not known is zero, except
+/// `limit`.
 struct shortage {
-    /// Value of `limit` for a resource without a limit.
+    /// Value of `limit` if the resource has no limit, or if it did not store its limit.
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
     std::size_t   asked     = 0; ///< requested bytes
@@ -42,11 +43,13 @@ struct shortage {
     std::size_t limit        = no_limit;
     std::size_t device_free  = 0; ///< free bytes of the device; 0 if not known
     std::size_t device_total = 0; ///< total bytes of the device; 0 if not known
-    /// With a layer `tracking`: the up to three tags with the most live bytes, the largest first.
-    /// If only one tag has live bytes, the lines with the most live bytes instead.
+    /// The tags with the most live bytes, at most three, the largest first. If fewer than two tags
+    /// have live bytes, the array contains lines of the program instead of tags. Only the layer
+    /// `tracking` fills the array.
     std::array<memory_holder, 3> holders{};
 
-    /// Returns true if the resource that refused the request has a limit.
+    /// Returns true if `limit` contains the limit of the resource that refused the request. Some
+    /// resources do not store their limit. For them, returns false.
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };
 

@@ -4,12 +4,13 @@
 /// \file
 /// `over_limit` is thrown if a request exceeds a budget.
 
+#include <vram/base/core/smaller_of.hpp>
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
 namespace vram {
 
-/// Thrown by a layer with a limit if a request would exceed the limit. The upstream may still have
-/// free memory.
+/// Thrown if a request would exceed a limit: that of a layer such as `limiting`, or the budget of a
+/// loader or unloader. The upstream may still have free memory.
 ///
 ///     catch (over_limit const& e) { size = e.room(); } // the bytes that are left below the limit
 class over_limit : public out_of_memory {
@@ -25,8 +26,10 @@ public:
                          .live    = live,
                          .limit   = limit}} {}
 
-    /// Returns the number of bytes that were left below the limit when the request was refused.
-    [[nodiscard]] std::size_t room() const noexcept { return numbers().limit - numbers().live; }
+    /// Returns how many bytes were left below the limit when the request was refused.
+    [[nodiscard]] std::size_t room() const noexcept {
+        return numbers().limit - detail::smaller_of(numbers().limit, numbers().live);
+    }
 
     [[nodiscard]] char const* what() const noexcept override {
         return "vram: over the limit (vram::explain(e) has the numbers)";

@@ -24,8 +24,8 @@ class memory_tag {
 public:
     constexpr memory_tag() noexcept = default; ///< no tag: the path is empty
 
-    /// Returns true unless this is the empty tag. Memory allocated outside of all scopes `tagged`
-    /// has the empty tag.
+    /// Returns true unless this is the empty tag. Memory has the empty tag if it was allocated
+    /// outside of all scopes (objects of the class `tagged`).
     [[nodiscard]] constexpr bool known() const noexcept { return node_ != nullptr; }
     /// Returns the names from the outermost to the innermost, such as "train/optimizer"; empty for
     /// the empty tag.
@@ -62,12 +62,15 @@ private:
 
 namespace detail {
 
-/// A scope `tagged` that has not ended. `find` returns its tag. It makes the tag of a string
-/// literal at its first call, so that a scope without allocations is cheap.
+/// A scope that names memory and has not ended: the base class of `tagged`. `find` returns the
+/// scope's tag. If the name is a string literal, the first call of `find` makes the tag. A scope
+/// that allocates nothing then makes no tag, and is cheap.
 struct tag_scope {
-    tag_scope*      outer;
-    char const*     name; ///< name to append to the outer scope's tag; null once `node` is valid
-    tag_node const* node; ///< the tag, valid if `name` is null; a null `node` is the empty tag
+    tag_scope* outer;
+    /// Name of the scope until `find` has made the scope's tag; null afterwards.
+    char const* name;
+    /// Tag of the scope if `name` is null. If `node` is null too, the scope has the empty tag.
+    tag_node const* node;
 
     [[gnu::noinline]] tag_node const* find() noexcept {
         if (name == nullptr) { return node; }
@@ -81,8 +84,8 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 
 } // namespace detail
 
-/// Returns the tag of the calling thread's innermost scope `tagged`; the empty tag outside of all
-/// scopes.
+/// Returns the tag of the calling thread's innermost scope (an object of the class `tagged`).
+/// Returns the empty tag if the thread has no such scope.
 ///
 /// Cost      Two loads.
 [[nodiscard]] inline memory_tag current_tag() noexcept {
@@ -97,8 +100,9 @@ inline constinit thread_local tag_scope* innermost_scope = nullptr;
 ///     tagged const scope{"optimizer"};
 ///     state = memory.allocate(stream, bytes); // owner: "optimizer"
 ///
-/// Pass the tag to a thread: `std::thread{[from = current_tag()] { tagged const scope{from}; ...
-/// }}`.
+/// A new `std::thread` begins without a tag. Pass the present tag to it in this way:
+///
+///     std::thread worker{[from = current_tag()] { tagged const scope{from}; ... }};
 ///
 /// Failure   If a new tag cannot be stored, the scope has the tag of the outer scope.
 /// Threads   The scopes of a thread must end in reverse order.
@@ -110,6 +114,10 @@ public:
     template <std::size_t Length>
     [[nodiscard]] explicit tagged(char const (&literal)[Length]) noexcept
         : tag_scope{detail::innermost_scope, literal, nullptr} {
+        if (literal[Length - 1] != '\0') { // an array of the program, which `strlen` must not read
+            node = detail::tag_tree::descend(current_tag().node_, literal, until_null(literal));
+            name = nullptr;
+        }
         detail::innermost_scope = this;
     }
     /// Begins a scope with the name in the first `length` characters at `text`, which are copied.
@@ -118,10 +126,10 @@ public:
                     detail::tag_tree::descend(current_tag().node_, text, length)} {
         detail::innermost_scope = this;
     }
-    /// Begins a scope with the null-terminated string in an array of characters, which is copied.
+    /// Begins a scope with the characters of an array before the first null character, or with all
+    /// of them. They are copied.
     template <std::size_t Length>
-    [[nodiscard]] explicit tagged(char (&text)[Length]) noexcept
-        : tagged{text, std::strlen(text)} {}
+    [[nodiscard]] explicit tagged(char (&text)[Length]) noexcept : tagged{text, until_null(text)} {}
     /// Begins a scope with a string that ends with a null character, which is copied.
     template <class Pointer>
         requires std::is_same_v<Pointer, char const*> || std::is_same_v<Pointer, char*>
@@ -138,6 +146,14 @@ public:
     tagged(tagged const&)            = delete;
     tagged& operator=(tagged const&) = delete;
     ~tagged() { detail::innermost_scope = outer; }
+
+private:
+    template <std::size_t Length>
+    [[nodiscard]] static std::size_t until_null(char const (&text)[Length]) noexcept {
+        std::size_t length = 0;
+        while (length != Length && text[length] != '\0') { ++length; }
+        return length;
+    }
 };
 
 } // namespace vram

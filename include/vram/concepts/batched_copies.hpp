@@ -12,9 +12,10 @@
 
 namespace vram {
 
-/// A platform with `copy_batch`, which starts one copy per element of three spans of equal lengths,
-/// in stream order but without order among the copies. Returns false, and starts none, if the
-/// stream, the memory or the driver does not support that.
+/// A platform with the function `copy_batch`, which starts one copy for each element of three spans
+/// of equal lengths. The copies follow the earlier work of the stream, in any order among
+/// themselves. The function returns false, and starts no copy, if the stream, the memory or the
+/// driver does not support such copies.
 template <class P>
 concept batched_copies =
     requires(typename P::stream s, std::span<void* const> to, std::span<void const* const> from,

@@ -40,17 +40,18 @@ concept remappable_resource = expandable_resource<R> && requires(R& r, R const& 
     { r.widen(p, n, n) } -> std::same_as<bool>;
     // Returns how many bytes of a range have physical memory.
     { c.mapped(q, n) } -> std::same_as<std::size_t>;
-    // Gives physical memory to each page without it that overlaps the range. If it returns false,
-    // no page got memory.
+    // Maps physical memory to the pages that overlap the range and have no physical memory yet. If
+    // `fill` returns false, no page got memory.
     { r.fill(p, n) } -> std::same_as<bool>;
-    // Releases the memory of the pages entirely in the range, and returns its bytes.
+    // Takes the physical memory from the pages that lie entirely in the range. Returns the number
+    // of bytes taken.
     { r.drop(p, n) } -> std::same_as<std::size_t>;
     // `remap(from, n, to, m)` moves memory of pages entirely in [from, from + n) to unbacked pages
     // that overlap [to, to + m). Returns the bytes moved; their contents are lost.
     { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
-    // Returns the other page that now has the physical memory which last backed the page of `q`, or
-    // null. If `remap` moves that memory back, the host need not wait for earlier uses of `q`, but
-    // they must be ordered before later ones.
+    // Returns the address of the page that now has the memory that the page at `q` had last.
+    // Returns null if no other page has this memory. `remap` may move this memory back to the page
+    // at `q`. New uses of the page must then be ordered after its earlier uses.
     { c.moved_to(q) } -> std::same_as<void*>;
     requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
              noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n)) && noexcept(c.moved_to(q))) ||

@@ -13,14 +13,15 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    /// The smallest chunk, or extension of one, that serves the request, rounded as the pool rounds
-    /// sizes.
+    /// Size of the smallest chunk, or smallest extension of a chunk, in which the request fits. The
+    /// size is rounded as the pool rounds sizes.
     std::size_t needed = 0;
-    /// Bytes that the pool has reserved so far; for `pool`, only those in chunks of the request's
-    /// kind (for small or for large blocks).
+    /// Bytes that the pool has allocated from its upstream and still holds. The class `pool` has
+    /// different chunks for small and for large blocks. For a small block, it counts only the
+    /// chunks for small blocks; for a large block, only those for large blocks.
     std::size_t held = 0;
-    /// Free bytes of the device; 0 if the policy's `asks_device` is false, so that the pool makes
-    /// no query.
+    /// Free bytes of the device. The pool queries this number only if the growth policy has a true
+    /// `asks_device`; otherwise it is 0.
     std::size_t device_free = 0;
 };
 

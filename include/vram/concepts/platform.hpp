@@ -29,9 +29,9 @@ concept has_streams =
         P::call(s, static_cast<void (*)(void*)>(nullptr), static_cast<void*>(nullptr));
     };
 
-/// Events. `record` places the event after the present work of a stream. `wait` makes a stream wait
-/// for it, `synchronize` the calling thread. `done` returns true if the event is complete. An event
-/// that was never recorded is complete.
+/// Events. `record` places an event after the present work of a stream. `wait` makes a stream wait
+/// for an event, and `synchronize` makes the calling thread wait. `done` returns true if the event
+/// is complete. An event that was never recorded is complete.
 template <class P>
 concept has_events =
     std::movable<typename P::event> &&

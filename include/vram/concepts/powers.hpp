@@ -38,9 +38,10 @@ concept owning_resource = requires(R const& r, void const* p) {
     { r.owns(p) } -> std::same_as<bool>;
 };
 
-/// A resource with `trim(keep)`, which returns free memory to the upstream until at most `keep`
-/// free bytes are left, as far as possible. Returns the number of bytes returned. A layer or pool
-/// returns the larger of its own number and its upstream's, which may count the same bytes.
+/// A resource with `trim(keep)`, which tries to return free memory to the upstream. `keep`: bytes
+/// of free memory that the resource may retain. The result is the number of bytes returned. If
+/// `trim` also trims the upstream, the same bytes may be returned twice. The result is then the
+/// larger of both numbers, not their sum.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
@@ -52,9 +53,9 @@ concept measured_resource = requires(R const& r) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// A resource with `retire(stream)`. The program calls it before it destroys a raw `cudaStream_t`
-/// that the resource used; the resource then drops the handle.
-/// A pool with `event_policy::eager` does not need the call.
+/// A resource with `retire(stream)`. The program calls `retire` before it destroys a raw
+/// `cudaStream_t` that the resource used, because the resource has stored its handle. A pool with
+/// `event_policy::eager` does not need the call.
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
@@ -99,8 +100,9 @@ concept promptly_trimmable_resource = requires(R& r) {
 template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
-/// A resource with `reset_peaks()`, which returns the previous counters, and `raise_peaks(usage)`,
-/// which raises the peaks to those of `usage`.
+/// A resource with `reset_peaks()` and `raise_peaks(usage)`. `reset_peaks` sets the peaks to the
+/// present values and returns those from before; other members of the result may be 0.
+/// `raise_peaks` raises the peaks at least to those in `usage`.
 template <class R>
 concept peaking_resource = requires(R& r, memory_usage const& before) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -108,7 +110,8 @@ concept peaking_resource = requires(R& r, memory_usage const& before) {
 };
 
 namespace detail {
-/// Returns the bytes that an allocation occupies; `bytes` if `r` has no `rounded_size`.
+/// Returns the bytes that an allocation of `bytes` bytes occupies in the resource `r`; `bytes` if
+/// `r` has no function `rounded_size`.
 template <class R>
 [[nodiscard]] constexpr std::size_t rounded_size(R const& r, std::size_t bytes,
                                                  std::size_t alignment) noexcept {
@@ -118,10 +121,13 @@ template <class R>
         return bytes;
     }
 }
-/// A type-erased handle of a resource: `device()` returns an optional, which is empty if the
-/// resource has no device.
+/// A type-erased handle of a resource, or a layer or pool over one. Its function `device()` returns
+/// an optional, which is empty if the resource has no device.
 template <class R>
 concept perhaps_located = requires(R const& r) { *r.device(); };
+/// A resource with `device()`, which returns a device or an optional one.
+template <class R>
+concept names_device = located_resource<R> || perhaps_located<R>;
 
 /// Returns the device of `r`, or the current device if `r` does not name one.
 template <class R>
@@ -154,7 +160,7 @@ struct powers {
     static constexpr bool surveyed       = surveyed_resource<R>;
     static constexpr bool peaking        = peaking_resource<R>;
 
-    /// True if `R` has each function in this list that `Upstream` has, as a layer must.
+    /// True if `R`, a layer over `Upstream`, has each of the functions above that `Upstream` has.
     template <class Upstream>
     static constexpr bool include =
         stream_ordered >= powers<Upstream>::stream_ordered &&

@@ -33,11 +33,11 @@ consteval bool is_named(char const (&word)[Size]) {
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
         ++at;
     }
-    if (*at != '\0') { at += at[1] == '=' ? 2 : 4; } // skips "W=" or "W = "
-    // The start of the name of `W` without its namespaces, which is behind the last "::".
+    if (*at != '\0') { at += at[1] == '=' ? 2 : 4; } // skips "W=" or "W = " before the type's name
+    // The start of the name of `W` without its namespaces: the position after the last "::".
     char const* last = at;
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
-        // A template specialization (`<`) never has the name.
+        // The name of a template specialization contains '<', so it is not equal to `word`.
         if (*at == '<') { return false; }
         if (*at == ':') { last = at + 1; }
     }

@@ -14,8 +14,8 @@
 namespace vram {
 
 namespace detail {
-/// True if concepts check for `noexcept`. False under nvcc, which takes a call with the default
-/// `source_location::current()` for one that may throw.
+/// True if concepts require `noexcept` of functions. False under nvcc, which assumes that a call
+/// with the default argument `source_location::current()` may throw.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
 #else

@@ -16,10 +16,10 @@ struct failed_attempt {
     std::size_t bytes = 0; ///< size of the refused request in bytes, before any rounding
     /// Requested alignment.
     std::size_t alignment = 0;
-    /// Number of calls of the policy for this allocation, this one included.
+    /// Number of calls of this policy for this allocation. The present call counts too.
     unsigned tries = 0;
-    /// The numbers of the exception `out_of_memory`. If `try_allocate` returned null instead, only
-    /// `asked` and `alignment` are set.
+    /// Numbers of the exception `out_of_memory` from the refused allocation. If `try_allocate`
+    /// returned null, there was no exception, and only `asked` and `alignment` are set.
     shortage numbers = {};
 };
 

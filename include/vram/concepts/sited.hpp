@@ -46,8 +46,9 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 // clang-format on
 } // namespace detail
 
-/// Calls the functions of a resource, and passes the program's line `at` to those that take a
-/// `call_site`. Layers use it to pass on the line of their caller.
+/// Calls functions of a resource. If a function takes a `call_site`, `sited` passes `at`, the
+/// source line of the program that called vram. Layers use `sited` to pass this line to their
+/// upstream.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 template <class R>

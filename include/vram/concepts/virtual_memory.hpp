@@ -36,9 +36,9 @@ concept virtual_memory =
         // with the free and total bytes of the device.
         { m.create(n) } -> std::same_as<typename M::handle>;
         m.destroy(h, n);
-        m.map(p, h, n); // maps the whole piece `h` to `p`; accessible only after `set_access`
+        m.map(p, h, n); // maps the whole physical memory `h` at `p`; accessible after `set_access`
         m.set_access(p, n);
-        m.unmap(p, n); // [p, p + n) must consist of whole mappings
+        m.unmap(p, n); // unmaps one range that `map` mapped, or several adjacent ones
         requires(noexcept(m.release(p, n)) && noexcept(m.destroy(h, n))) || !detail::sees_noexcept;
     };
 

@@ -8,10 +8,12 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp> // expects
 #include <vram/concepts/core/name_of_stream.hpp>
+#include <vram/concepts/core/refused_free.hpp> // note_refused
 #include <vram/cuda/core/cuda_freed_streams.hpp>
 #include <vram/cuda/core/over_aligned.hpp>
 #include <vram/cuda/cuda_platform.hpp>
 #include <vram/cuda/cuda_pool.hpp>
+#include <vram/order/core/try_wait.hpp>
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
@@ -57,8 +59,8 @@ public:
         return p;
     }
 
-    /// Returns null if `bytes` is 0 or the allocation fails. Leaves no error latched in CUDA,
-    /// unless the context is broken.
+    /// Allocates in the order of the stream `s`. Returns null if `bytes` is 0 or the allocation
+    /// fails. After a failure, `cudaGetLastError` returns no error, unless the context is broken.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -80,7 +82,7 @@ public:
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || detail::cuda_exit::began()) { return; }
         void* const block = detail::over_aligned::take_back(p, bytes, alignment, at);
-        if (pool_.lost()) { return; } // a reset of the device has freed the block
+        if (pool_.lost()) { return; } // nothing to do: a device reset has freed all blocks
         detail::cuda_capture_guard const relaxed;
         error                            e{.kind      = error_kind::platform_error,
                                            .pointer   = p,
@@ -90,17 +92,20 @@ public:
                                            .stream    = detail::name_of_stream<platform>(s),
                                            .resource  = "cuda_async_resource",
                                            .call      = "cudaFreeAsync"};
-        // True if vram keeps the handle of the stream valid. The block can then be freed on the
-        // stream even if its `cuda_stream` was destroyed.
-        bool const held = detail::cuda_stream_ids::announced(s.get()) != 0;
-        if (s.ended() && !held) { return give_after_device(block, e); }
+        // If the `cuda_stream` of `s` was destroyed, but vram still keeps its handle valid, the
+        // block is freed on the stream. The reference keeps the handle valid during this free.
+        detail::cuda_stream_hold held;
+        if (s.ended()) [[unlikely]] {
+            held = detail::cuda_stream_ids::hold_ended(s.get());
+            if (held.get() == nullptr) { return give_after_device(block, e); }
+        }
         cudaError_t const status = give(block, s);
         if (status != cudaErrorInvalidResourceHandle) [[likely]] {
-            if (cuda_error::report(status, e)) { freed_.note(s); }
+            cuda_error::report(status, e) ? freed_.note(s) : detail::note_refused(p);
             return;
         }
-        // CUDA does not know the handle: the program destroyed the raw stream. This is reported as
-        // `dead_stream`, and the block is freed after a wait for the device.
+        // The program has destroyed this raw stream, so CUDA does not know its handle. Reports a
+        // `dead_stream`, and waits for the device before it frees the block.
         cuda_error::clear(status);
         freed_.forget(s);
         error dead = e;
@@ -126,12 +131,15 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const back = pool_.trim(keep);
         if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }
-        // CUDA returns memory only if the host has seen that its free is complete.
+        // CUDA's pool returns freed memory to the device only after the host has waited for the
+        // free. `freed_` lists streams on which memory was freed. The host waits for these streams,
+        // but not for a stream that is being captured or was destroyed.
         freed_.synchronize();
         return back + pool_.trim(keep);
     }
-    /// Like `trim`, but never waits: memory stays reserved if the host has not waited for its free
-    /// yet. Returns the number of bytes returned to the device.
+    /// Returns unused memory above `keep` bytes to the device, as `trim` does, but never waits.
+    /// Memory stays reserved if the host has not yet waited for its free. The result is the number
+    /// of bytes that the device got back.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
     /// Must be called before the program destroys a raw stream `s` on which memory was freed, so
     /// that a later `trim` can wait for these frees.
@@ -151,36 +159,33 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// Waits for the device, and then frees a block of a destroyed stream. If the wait fails,
-    /// reports that with the details in `e`, and does not free the block.
+    /// Waits for the device and then frees `block`. Called if the stream of a free was destroyed.
+    /// If the wait fails, reports the block as a leak instead. `e`: details for the reports.
     void give_after_device(void* block, error e) noexcept {
-        cuda_device_guard const on{device(), std::nothrow};
-        cudaError_t             status = on.status();
-        if (status == cudaSuccess) {
-            status = detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); });
-        }
-        if (status == cudaSuccess) {
-            if (cuda_error::report(give(block, own_.view()), e)) { freed_.note(own_.view()); }
+        // Not by cudaDeviceSynchronize, which would end the captures of other streams.
+        if (detail::try_wait<platform>(device())) {
+            bool const freed = cuda_error::report(give(block, own_.view()), e);
+            freed ? freed_.note(own_.view()) : detail::note_refused(e.pointer);
             return;
         }
-        e.call = "cudaDeviceSynchronize";
-        cuda_error::report(status, e);
         // The block is not freed, because the device may still use it.
         e.kind = error_kind::leak;
         e.call = nullptr;
         report_error(e);
+        detail::note_refused(e.pointer);
     }
     static cudaError_t give(void* block, stream s) noexcept {
         return detail::cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
 
-    // No device is made current: CUDA uses the device of the stream and the pool, not the current
-    // device.
+    // Allocates a block in the order of `s`, and sets `p` to the block's address. Does nothing if
+    // `bytes` is 0. No device is made current, because CUDA uses the device of the stream and of
+    // the pool.
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment must be a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // A stream in use with the handle of an ended one is a new stream: the data stored for the
-        // old one is removed.
+        // The stream that vram knows by this handle was destroyed, so `s` is a new stream with the
+        // same handle. Removes the data of the old stream.
         if (s.ended()) [[unlikely]] { detail::cuda_stream_ids::forget(s.get()); }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                size   = detail::over_aligned::size(bytes, alignment);
@@ -216,8 +221,8 @@ private:
                          .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
-        // If CUDA cannot return the stream's id or the pool's usage, these fields of `numbers` stay
-        // zero.
+        // Adds the stream's id and the pool's usage to the exception's `numbers`. If a query fails,
+        // the numbers that are not yet set stay 0.
         try {
             numbers.stream   = s.id();
             auto const held  = pool_.usage();

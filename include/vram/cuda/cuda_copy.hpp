@@ -41,8 +41,8 @@ inline void cuda_copy(cuda_stream_view stream, void* to, cuda_device to_device, 
 
 namespace detail {
 
-/// Returns the memory at `p` as an argument of a 3-D copy: rows begin `pitch` bytes apart, slices
-/// `slice` bytes; `width` bytes of a row are copied.
+/// Describes the memory at `p` for a 3-D copy. `pitch`: bytes from the start of one row to the
+/// next. `slice`: bytes from the start of one slice to the next. `width`: bytes to copy per row.
 inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std::size_t width) {
     expects(slice % pitch == 0, "cuda_copy: a slice must be a whole number of rows");
     return {p, pitch, width, slice / pitch};
@@ -50,8 +50,8 @@ inline cudaPitchedPtr pitched(void* p, std::size_t pitch, std::size_t slice, std
 
 } // namespace detail
 
-/// Copies rows, or slices of rows if `box.depth` is not 1, in the order of `stream`. Does nothing
-/// for an empty box.
+/// Copies the rows that `box` describes, in the order of `stream`. If `box.depth` is not 1, copies
+/// several slices of rows. Does nothing if the width, height or depth is 0.
 inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     if (box.width == 0 || box.height == 0 || box.depth == 0) { return; }
     expects(box.width <= box.to_pitch && box.width <= box.from_pitch,

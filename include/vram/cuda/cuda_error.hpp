@@ -57,8 +57,9 @@ public:
         return only;
     }
 
-    /// Reports `status` and the block at `p` to the error sink, clears CUDA's latched error, and
-    /// returns false; returns true for cudaSuccess.
+    /// Returns true if `status` is cudaSuccess. Otherwise reports `status` to the error sink,
+    /// clears the error in CUDA (`cudaGetLastError`), and returns false. `p` and `bytes`: address
+    /// and size of the block to report.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
@@ -66,15 +67,17 @@ public:
             status,
             {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
     }
-    /// Reports `status` of the CUDA function `call` to the error sink, clears CUDA's latched error,
-    /// and returns false; returns true for cudaSuccess.
+    /// Returns true if `status` is cudaSuccess. Otherwise reports `status` to the error sink,
+    /// clears the error in CUDA (`cudaGetLastError`), and returns false. `call`: name of the CUDA
+    /// function that returned `status`.
     static bool report(char const* call, cudaError_t status,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
     }
-    /// Reports `status` to the error sink with the details in `what`, clears CUDA's latched error,
-    /// and returns false; returns true for cudaSuccess.
+    /// Returns true if `status` is cudaSuccess. Otherwise reports `status` to the error sink,
+    /// clears the error in CUDA (`cudaGetLastError`), and returns false. `what`: the other details
+    /// of the report.
     static bool report(cudaError_t status, error what) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
@@ -96,8 +99,9 @@ public:
         return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
-    /// Clears CUDA's latched error after a failed call, so that a later `cudaGetLastError` does not
-    /// return the error. Also calls `note(status)`.
+    /// Clears the error that CUDA keeps after a failed call, so that a later `cudaGetLastError`
+    /// does not return it. Also calls `note(status)`, which remembers an error that breaks the
+    /// context.
     static void clear(cudaError_t status) noexcept {
         note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
@@ -136,8 +140,9 @@ private:
     std::source_location where_;
 };
 
-/// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
-/// cudaErrorMemoryAllocation, otherwise `cuda_error`. Clears CUDA's latched error first.
+/// Throws unless `status` is cudaSuccess. First clears the error in CUDA (`cudaGetLastError`).
+/// Throws `out_of_memory` for cudaErrorMemoryAllocation, and `cuda_error` for all other errors.
+/// `asked`: the numbers that `out_of_memory` contains, such as the requested bytes.
 inline void cuda_check(cudaError_t status, shortage const& asked,
                        std::source_location where = std::source_location::current()) {
     if (status == cudaSuccess) [[likely]] { return; }

@@ -35,12 +35,12 @@ class cuda_resource;   // defined in cuda/cuda_resource.hpp
 class cuda_thread;     // defined in cuda/cuda_thread.hpp
 class pinned_resource; // defined in cuda/pinned_resource.hpp
 
-/// The types and functions by which layers, pools and loaders use CUDA.
+/// The types and functions of CUDA, in the form that the resources, pools and loaders of vram use.
 ///
 /// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory.
 /// Threads   Any thread may call.
-/// Streams   Only `synchronize(device)`, `await_all`, and `done` or `synchronize` of an event
-///           that was recorded in a graph capture can end the capture.
+/// Streams   Only these functions can end a graph capture: `synchronize(device)`, `await_all`, and
+///           `done` or `synchronize` of an event that was recorded in the capture.
 /// Cost      Most functions make one call of CUDA.
 struct cuda_platform : detail::cuda_ranges {
     using device          = cuda_device;
@@ -55,8 +55,8 @@ struct cuda_platform : detail::cuda_ranges {
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
-    /// Returns true if CUDA must not be called, because the process is ending or a child of `fork`.
-    /// Otherwise also looks for device resets.
+    /// Returns true if CUDA must not be called: the process is ending, or it is a child of `fork`.
+    /// Otherwise asks the driver if devices were reset, and returns false.
     [[nodiscard]] static bool ending() noexcept {
         if (detail::cuda_exit::began()) { return true; }
         detail::cuda_context::notice_all();
@@ -82,8 +82,9 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_check(detail::cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
-    /// Waits on the host for all work of the device by cudaMalloc and cudaFree of one byte, which
-    /// end no graph capture. If no byte is free, calls `synchronize`, which ends one.
+    /// Makes the host wait for all work of the device, but ends no graph capture: calls cudaFree,
+    /// which waits for the device. If CUDA cannot allocate a byte for cudaFree to free, calls
+    /// `synchronize(d)` instead, which ends a capture.
     static void await_all(device d) {
         // After a reset of the device, cudaMalloc would create a new context.
         if (detail::cuda_context::gone(d)) { return; }
@@ -96,7 +97,7 @@ struct cuda_platform : detail::cuda_ranges {
             return synchronize(d);
         }
         cuda_check(there);
-        // cudaFree waits for the device, and ends no capture in relaxed mode.
+        // This call waits for all work of the device. In relaxed mode, it ends no graph capture.
         cuda_check(detail::cuda_exit::or_done([&] { return cudaFree(some); }));
     }
 
@@ -117,8 +118,8 @@ struct cuda_platform : detail::cuda_ranges {
         unsigned long long      number = 0;
         cudaError_t const       status = detail::cuda_exit::or_done(
             [&] { return cudaStreamGetCaptureInfo(s.get(), &found, &number); });
-        // `s` is the legacy default stream: work on `s` would break a capture, but `s` is not
-        // captured itself.
+        // This is the legacy default stream, which is not being captured itself. The status only
+        // says that work on it would break the capture of another stream.
         if (status == cudaErrorStreamCaptureImplicit) {
             cuda_error::clear(status);
         } else {
@@ -129,13 +130,13 @@ struct cuda_platform : detail::cuda_ranges {
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) {
-        // Nothing is done for a stream that is known to be destroyed by a reset of the device: it
-        // has no work left to wait for.
+        // If a reset of the device has destroyed the stream, there is no work to wait for.
         if (!detail::cuda_stream_ids::was_reset(s.get())) { s.synchronize(); }
     }
 
-    // A counted reference to a stream. `hold`, `ends`, `standing_of` and `recall` make no CUDA call
-    // on the stream, so another thread may be capturing it.
+    // `stream_hold` is a counted reference that keeps a stream's handle valid. `hold`, `ends`,
+    // `standing_of` and `recall` make no CUDA call on the stream, so they are safe while another
+    // thread captures the stream.
     using stream_hold = detail::cuda_stream_hold;
     [[nodiscard]] static stream_hold hold(stream s) noexcept {
         return detail::cuda_stream_ids::hold(s);
@@ -163,8 +164,8 @@ struct cuda_platform : detail::cuda_ranges {
             [&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
-    /// Enqueues a write of `value` to the pinned word at `where`, in the order of `s`. Returns
-    /// false if this is not supported.
+    /// Enqueues a write of `value` to the 32-bit word at `where` in pinned memory, in the order of
+    /// `s`. Returns false if the driver, the device or the memory does not support such writes.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
         return detail::cuda_mark(s, where, value);
     }
@@ -186,8 +187,9 @@ struct cuda_platform : detail::cuda_ranges {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
-    /// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]`, unordered among themselves.
-    /// Returns false if CUDA cannot batch them.
+    /// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]` with one call of CUDA. The
+    /// copies are not ordered among themselves. Returns false, and copies nothing, if CUDA does not
+    /// support such a call on `s`.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
         return detail::cuda_copy_batch(s, to, from, bytes);

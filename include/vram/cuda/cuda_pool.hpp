@@ -25,8 +25,8 @@ struct cuda_pool_options {
     /// Number of bytes that the constructor reserves. Of these, CUDA may return those above
     /// `release_threshold` to the device.
     std::size_t initial_size = 0;
-    /// If the pool has more reserved bytes, CUDA returns unused memory at the next synchronization.
-    /// The default keeps everything.
+    /// Number of reserved bytes above which CUDA returns unused memory to the device at the next
+    /// synchronization. By default, the pool keeps all memory.
     std::size_t release_threshold = unsatisfiable;
     /// Largest number of bytes that the pool may reserve: a request that needs more is refused. 0
     /// means no limit.
@@ -36,11 +36,11 @@ struct cuda_pool_options {
 
     // The next options state if a stream may reuse memory that was freed on another stream.
 
-    /// If true, another stream may reuse memory if events of the program order its free before the
-    /// request (cudaMemPoolReuseFollowEventDependencies).
+    /// If true, another stream may reuse freed memory if events of the program make that other
+    /// stream wait for the free (cudaMemPoolReuseFollowEventDependencies).
     bool reuse_after_events = true;
-    /// If true, another stream may reuse memory whose free happens to be complete. The addresses
-    /// then depend on timing.
+    /// If true, another stream may reuse freed memory if the free is already complete when the
+    /// stream requests memory. The addresses of allocations then depend on timing.
     bool reuse_when_finished = true;
     /// If true, another stream may get memory before its free is complete: CUDA makes that stream
     /// wait for the free.
@@ -49,7 +49,9 @@ struct cuda_pool_options {
 
 /// Owns a separate `cudaMemPool_t`, which no other library uses.
 ///
-/// Failure   Throws `cuda_error`: `cudaErrorNotSupported` if the device has no memory pools.
+/// Failure   Throws `cuda_error`: `cudaErrorNotSupported` if the device has no memory pools. After
+///           a reset of the device, which destroys the pool, `usage` and `trim` return 0, and
+///           `allow_access` and `deny_access` do nothing.
 /// Threads   Any thread may call.
 /// Streams   The driver keeps a destroyed pool until the live memory is freed.
 /// Cost      Creation takes 0.4 ms.
@@ -61,7 +63,7 @@ public:
         cuda_device_guard const          on{device};
         detail::cuda_capture_guard const relaxed;
         cudaMemPoolProps                 properties{};
-        properties.allocType     = cudaMemAllocationTypePinned; // memory that stays on the device
+        properties.allocType     = cudaMemAllocationTypePinned; // device memory that never moves
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();
@@ -112,16 +114,17 @@ public:
     /// Returns unused memory above `keep` bytes to the device, without a wait, as far as CUDA
     /// permits. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0) {
+        if (is_destroyed()) { return 0; }
         detail::cuda_capture_guard const relaxed;
         std::size_t const                before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // cudaMemPoolTrimTo counts live bytes as kept, so they are added. A huge `keep` (the sum
-        // saturates) returns in the next line, because CUDA would treat it as 0.
+        // cudaMemPoolTrimTo counts the live bytes among the bytes to keep, so they are added to
+        // `keep`. If the sum is too large for the type, it becomes the largest number, and nothing
+        // is trimmed.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(detail::cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
-        // `after` may be larger if other threads have made the pool grow meanwhile: then 0 is
-        // returned.
+        // Returns 0 if other threads have meanwhile made the pool grow beyond `before`.
         return before > after ? before - after : 0;
     }
 
@@ -129,6 +132,7 @@ public:
     [[nodiscard]] memory_usage usage() const {
         detail::cuda_capture_guard const relaxed;
         memory_usage                     now{};
+        if (is_destroyed()) { return now; }
         now.live          = figure(cudaMemPoolAttrUsedMemCurrent);
         now.reserved      = figure(cudaMemPoolAttrReservedMemCurrent);
         now.peak_live     = figure(cudaMemPoolAttrUsedMemHigh);
@@ -142,6 +146,13 @@ public:
     }
 
 private:
+    /// Asks the driver, and returns true if a reset of the device has destroyed the pool. Its
+    /// handle must not be passed to CUDA then.
+    [[nodiscard]] bool is_destroyed() const noexcept {
+        detail::cuda_context::notice(device_);
+        return lost();
+    }
+
     [[nodiscard]] std::size_t figure(cudaMemPoolAttr which) const {
         std::uint64_t value = 0;
         cuda_check(detail::cuda_exit::or_done(
@@ -150,6 +161,7 @@ private:
     }
 
     void set_access(cuda_device peer, cudaMemAccessFlags flags) {
+        if (is_destroyed()) { return; }
         detail::cuda_capture_guard const relaxed;
         cudaMemAccessDesc                access{};
         access.location.type = cudaMemLocationTypeDevice;
@@ -172,8 +184,8 @@ private:
         if (options.initial_size != 0) { fill_up(options.initial_size); }
     }
 
-    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. CUDA may return
-    /// those above the release threshold.
+    /// Makes the pool reserve `bytes` bytes, by allocating and freeing one block of this size. CUDA
+    /// may return the bytes above the release threshold to the device.
     void fill_up(std::size_t bytes) {
         cuda_stream const stream{device_};
         void*             p = nullptr;

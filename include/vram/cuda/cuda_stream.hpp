@@ -102,14 +102,15 @@ public:
 
 private:
     void destroy() noexcept {
-        // A moved-from object has no stream. If the process is ending or a child of `fork`, CUDA
-        // must not be called.
+        // A moved-from object has no stream. At the end of the process, and in a child of `fork`,
+        // CUDA must not be called.
         if (held_.get() == nullptr || detail::cuda_exit::began()) { return; }
         if (!held_.reset()) { end_capture(); }
         detail::cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Tries to end a capture of the stream, if any, and destroys its graph, so that events
-    /// recorded later are not captured. Ignores a refusal by CUDA.
+    /// If the stream is being captured, ends the capture and destroys the captured graph, so that
+    /// events which are recorded later are not captured. If CUDA cannot end the capture, does
+    /// nothing.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = detail::cuda_exit::or_done(

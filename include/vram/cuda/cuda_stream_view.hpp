@@ -25,10 +25,10 @@ struct cuda_platform; // defined in cuda/cuda_platform.hpp
 /// libraries convert to this type; 0 and `nullptr` do not. Write `cuda_stream_view{}` for the
 /// default stream.
 ///
-/// Failure   Throws `cuda_error`. A query or wait that would end a capture of the stream is not
-///           made: the function throws.
-/// Threads   While one thread may begin to capture the stream, others may only call `capturing` and
-///           `ended`.
+/// Failure   Throws `cuda_error`. If a query or a wait would end a capture of the stream, it is
+///           not made, and the function throws.
+/// Threads   While one thread may begin to capture the stream, other threads may only call
+///           `capturing` and `ended`.
 /// Streams   A default-constructed view is the program's default stream, legacy or per thread.
 /// Cost      `capturing` takes about 20 ns, `id` 40, `device` 40 to 130.
 class cuda_stream_view {
@@ -60,8 +60,8 @@ public:
     [[nodiscard]] constexpr cudaStream_t get() const noexcept { return stream_; }
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
-    /// Returns the id of the stream, unique in the process. Throws during a capture of the stream
-    /// if the id was not known before.
+    /// Returns the id of the stream, which is unique in the process. Throws if the stream is being
+    /// captured and vram does not know the id yet.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = detail::cuda_stream_ids::announced(stream_)) {
             return known;
@@ -69,8 +69,8 @@ public:
         return capturing() ? before_capture().id : id_now();
     }
 
-    /// Returns the device of the stream. Throws during a capture of the stream if the device was
-    /// not known before.
+    /// Returns the device of the stream. Throws if the stream is being captured and vram does not
+    /// know its device yet.
     [[nodiscard]] cuda_device device() const {
         if (detail::cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
@@ -96,8 +96,8 @@ public:
         expect_no_capture();
         return done_now();
     }
-    /// Returns true if the last known stream with this handle is known to be destroyed, also by a
-    /// reset. Then only `get` may be called.
+    /// Returns true if vram knows that the stream was destroyed or its device was reset. Only `get`
+    /// may be called then. If several streams have had this handle, the result is for the newest.
     [[nodiscard]] bool ended() const noexcept { return detail::cuda_stream_ids::ended(stream_); }
 
     /// Blocks the host until all work that the stream has received so far is complete. Throws if
@@ -146,8 +146,8 @@ private:
 
 static_assert(sizeof(cuda_stream_view) == sizeof(cudaStream_t));
 
-/// Makes `cuda_platform` the platform of a raw `cudaStream_t`, so that functions which deduce the
-/// platform accept a raw handle.
+/// Makes `cuda_platform` (the set of CUDA functions that vram uses) the platform of a raw
+/// `cudaStream_t`. Functions that deduce the platform from a stream then accept a raw handle.
 template <>
 struct detail::find_platform<cudaStream_t> {
     using type = cuda_platform;

@@ -30,7 +30,7 @@ public:
     cuda_thread() = default;
 
     /// Starts a thread that makes `device` current, sets the relaxed capture mode, and calls
-    /// `body()`. Throws if one of the first two fails.
+    /// `body()`. Throws if the thread cannot be started, or cannot set the device or the mode.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
         // The constructor waits until the new thread reports if it could set the device and the
@@ -44,8 +44,8 @@ public:
                 auto const held = door.hold();
                 outcome         = status;
                 told            = true;
-                // The new thread holds the lock during the notification: once the lock is released,
-                // the constructor may return and destroy `door`.
+                // Wakes the constructor while this thread still holds the lock of `door`. Once the
+                // lock is released, the constructor may return and destroy `door`.
                 door.notify();
             }
             if (status == cudaSuccess) { work(); }
@@ -58,7 +58,7 @@ public:
         cuda_check(outcome);
     }
 
-    /// Blocks the calling thread until the thread has ended. A second call does nothing.
+    /// Blocks the caller until the thread of this object has ended. A second call does nothing.
     void join() noexcept { thread_.join(); }
 
 private:

@@ -49,8 +49,8 @@ public:
 #endif
     }
 
-    /// Moves managed memory, or copies it after `cudaMemAdviseSetReadMostly`, to the device or host
-    /// `where`, in the order of the stream `s`.
+    /// Moves managed memory to the device or host `where`, in the order of the stream `s`. If the
+    /// program has advised `cudaMemAdviseSetReadMostly` for the memory, copies it instead.
     void prefetch(stream s, void const* p, std::size_t bytes, cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000

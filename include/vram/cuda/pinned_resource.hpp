@@ -30,7 +30,7 @@ struct pinned_options {
 /// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
 /// Threads   Any thread may call.
 /// Streams   `deallocate_sync` waits for the whole device, as cudaFreeHost does.
-/// Cost      About 0.45 s for each GiB.
+/// Cost      An allocation takes about 0.45 s for each GiB.
 class pinned_resource : public detail::cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;

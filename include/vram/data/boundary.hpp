@@ -11,31 +11,33 @@
 
 namespace vram {
 
-/// Selects the values beyond the ends of an array. Each enumerator shows them, outside of the bars,
-/// for the row `a b c d`.
+/// Selects the values beyond the ends of an array. Each example shows the array `a b c d` between
+/// two bars. Outside of the bars are the values beyond the ends of the array.
 enum class boundary {
-    clip, ///< no elements: the part of a halo beyond the border is left out
-    edge, ///< `a a|a b c d|d d`: the outermost element is repeated
-    /// `c b|a b c d|c b`: reflected; the outermost element appears once (SciPy's mirror, OpenCV's
-    /// reflect 101).
+    clip, ///< no values beyond the ends: the halo around a tile ends at the border of the volume
+    edge, ///< `a a|a b c d|d d`: the first or the last element is repeated
+    /// `c b|a b c d|c b`: the array is reflected without repeating its outermost element (SciPy's
+    /// mirror, OpenCV's reflect 101).
     mirror,
-    symmetric, ///< `b a|a b c d|d c`: reflected; the outermost appears twice (SciPy's reflect)
-    wrap,      ///< `c d|a b c d|a b`: the array repeats (periodic)
-    constant,  ///< `x x|a b c d|x x`: all have one value `x`, set by the caller (default 0)
+    /// `b a|a b c d|d c`: the array is reflected with its outermost element (SciPy's reflect).
+    symmetric,
+    wrap, ///< `c d|a b c d|a b`: the whole array is repeated (periodic)
+    /// `x x|a b c d|x x`: each value beyond an end is `x`, which the caller sets (default 0).
+    constant,
 };
 
-/// Result of `boundary_place` for a position without an element, for example beyond an end with
-/// `boundary::clip`.
+/// Returned by `boundary_place` if no element supplies the value at a position. An example is a
+/// position beyond an end of the array with `boundary::clip`.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Returns the index of the element that stands at position `at` of a row, or `nowhere` if there is
-/// none. Beyond the ends of the row, `how` selects the element. The row has `extent` elements, at
-/// most `PTRDIFF_MAX`.
+/// Returns the index of the element that supplies the value at position `at`, for a row of `extent`
+/// elements. Inside the row, the result is `at`. Outside the row, `how` selects the element.
+/// Returns `nowhere` if there is no such element. `extent` must be at most `PTRDIFF_MAX`.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
     if (extent == 0) { return nowhere; }
-    // Returns `at` modulo `period`, never negative.
+    // Returns the remainder of `at` divided by `period`, from 0 to `period - 1`.
     auto const within = [at](std::size_t period) {
         std::size_t const away =
             at < 0 ? std::size_t{0} - static_cast<std::size_t>(at) : static_cast<std::size_t>(at);
@@ -62,9 +64,10 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Divides the `length` positions from `begin` into runs that have consecutive elements, and calls
-/// `visit(offset, place, count)` for each: positions from `begin + offset`, elements from `place`.
-/// Skips positions without an element.
+/// Finds the values at `length` positions from `begin` on, for a row of `extent` elements. `how`
+/// selects the values outside the row. Calls `visit(offset, place, count)` for each run of `count`
+/// positions with the values of consecutive elements. The first position of the run is `begin +
+/// offset`. The first element has the index `place`. Skips positions without a value.
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {
@@ -73,8 +76,8 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        // No element here: skip the positions up to the first element of the row, or behind the row
-        // all that are left.
+        // Skips positions without an element: those before the first element of the row, or all
+        // remaining positions behind the row.
         if (place == nowhere) {
             count = at < 0 ? detail::smaller_of(length - i,
                                                 std::size_t{0} - static_cast<std::size_t>(at))

@@ -25,11 +25,11 @@ struct chunking_options {
 };
 
 /// Divides `total` bytes into chunks of `chunk` bytes. Each chunk begins `overlap` bytes before the
-/// end of the previous one, and the last may be shorter.
+/// end of the previous chunk. The last chunk may be shorter.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
-/// Failure   The constructor throws `layout_error` if a chunk is not longer than the overlap.
+/// Failure   The constructor throws `layout_error` if a chunk is not longer than `overlap`.
 /// Cost      Constant time.
 class chunking {
 public:
@@ -49,7 +49,7 @@ public:
         if (chunk == 0) { throw layout_error{why::empty}; }
         if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
         if (bytes_ == 0) { return; }
-        // Number of bytes behind the first chunk, which the further chunks must cover.
+        // Number of bytes behind the first chunk. The other chunks must contain them.
         std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk;
         size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
         if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }

@@ -27,7 +27,7 @@ namespace vram {
 /// sources are shuffled together.
 ///
 /// Failure   Throws the exceptions of the sources.
-/// Threads   The rules are those of the sources.
+/// Threads   Several threads may call `fill` or `enqueue` if all sources permit it.
 /// Cost      Finding the source of a batch is O(log sources).
 template <class Source>
     requires requires(Source const& s) {
@@ -38,12 +38,8 @@ class concat {
 public:
     /// Concatenates `sources` and queries the size of each.
     explicit concat(std::vector<Source> sources) : sources_{std::move(sources)} {
-        ends_.reserve(sources_.size());
-        for (Source const& s : sources_) {
-            size_ += s.size();
-            bytes_ = detail::larger_of<std::size_t>(bytes_, s.batch_bytes());
-            ends_.push_back(size_);
-        }
+        ends_.resize(sources_.size());
+        count();
     }
 
     /// Returns the sum of the numbers of batches of all sources.
@@ -51,8 +47,7 @@ public:
     /// Returns the largest `batch_bytes()` of the sources, at least 1.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
-    /// Position of a batch: the number of its source, from 0, and the index of the batch in that
-    /// source.
+    /// Index of a source in `sources()`, and index of a batch in that source.
     struct place {
         std::size_t source = 0;
         std::size_t index  = 0;
@@ -62,7 +57,7 @@ public:
     /// Returns the source of batch `index`, and the index of the batch in that source. `index` must
     /// be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
-        // Binary search: `s` becomes the number of the source that contains batch `index`.
+        // Binary search: `s` becomes the index of the source that contains batch `index`.
         std::size_t s    = 0;
         std::size_t last = ends_.size();
         while (s < last) {
@@ -84,8 +79,8 @@ public:
         auto const [source, at] = (*this)[index];
         return sources_[source].batch_bytes(at);
     }
-    /// Returns `is_short` of the source of batch `index`: true if the batch is smaller than a full
-    /// one of that source. `index` must be less than `size()`.
+    /// Returns true if batch `index` is smaller than a full batch of its source, according to
+    /// `is_short` of that source. `index` must be less than `size()`.
     [[nodiscard]] bool is_short(std::size_t index) const
         requires requires(Source const& s) { s.is_short(index); }
     {
@@ -93,8 +88,8 @@ public:
         return sources_[source].is_short(at);
     }
 
-    /// Fills `to` with batch `index` by `fill` of the batch's source. Returns the result of that
-    /// call, or 0 after the last batch.
+    /// Fills `to` with batch `index`: calls `fill` of the source that contains this batch. Returns
+    /// the result of that call, or 0 if there is no batch `index`.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -104,8 +99,8 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
-    /// Enqueues the copies of batch `index` by `enqueue` of the batch's source. Returns the result
-    /// of that call, or 0 after the last batch.
+    /// Enqueues the copies of batch `index` to `device`: calls `enqueue` of the source that
+    /// contains this batch. Returns the result of that call, or 0 if there is no batch `index`.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }
@@ -116,9 +111,27 @@ public:
         return sources_[source].enqueue(device, at, copies);
     }
 
+    /// Calls `restart` of each source, and queries the sizes again. Called by that of a loader.
+    void restart()
+        requires requires(Source& s) { s.restart(); }
+    {
+        for (Source& s : sources_) { s.restart(); }
+        count();
+    }
+
 private:
+    void count() {
+        size_  = 0;
+        bytes_ = 1;
+        for (std::size_t i = 0; i < sources_.size(); ++i) {
+            size_ += sources_[i].size();
+            bytes_   = detail::larger_of<std::size_t>(bytes_, sources_[i].batch_bytes());
+            ends_[i] = size_;
+        }
+    }
+
     std::vector<Source> sources_;
-    /// `ends_[s]` is the number of batches of the sources 0 to `s` together.
+    /// `ends_[s]` is the total number of batches of the sources with the indices 0 to `s`.
     std::vector<std::size_t> ends_;
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;

@@ -17,18 +17,19 @@
 
 namespace vram {
 
-/// The layout of a batch of up to `samples` samples, each with one value of every `Field`. The
-/// batch contains all values of the first field, then all of the second, and so on.
+/// The layout of a batch of up to `samples` samples. Each sample has one value of every type
+/// `Field`. The batch contains all values of the first field, then all of the second, and so on.
 ///
 ///     fields<float[3][224][224], int> const layout{256};
-///     auto [images, labels] = layout.in(to, n);        // spans that a source fills with n samples
+///     auto [images, labels] = layout.in(to, n);        // spans in `to`, for a source to fill
 ///     return layout.bytes(n);                          // bytes of these n samples
 ///     auto [images, labels] = layout.of(batch);        // spans to pass to a kernel
 ///
 /// Each field begins at the same offset in every batch, even if a batch has fewer samples.
 ///
-/// Failure   Throws `layout_error` if bytes overflow, or if memory or a batch has the wrong size.
-/// Threads   Any thread may use a copy; the layout is a value.
+/// Failure   Throws `layout_error` if a batch would be too large for any memory, or if memory or a
+///           batch does not have the size that the layout needs.
+/// Threads   Any thread may use a copy of the layout; a layout is a value.
 /// Cost      A few additions.
 template <class... Field>
     requires(sizeof...(Field) > 0 && (std::is_trivially_copyable_v<Field> && ...))
@@ -39,16 +40,17 @@ class fields {
 public:
     static constexpr std::size_t count = sizeof...(Field); ///< number of fields of a sample
 
-    /// Element type of the span of field `Index`: the field's type, or the scalar type of an array.
+    /// Type of the elements in the span of field `Index`. If the field is an array such as
+    /// `float[3][4]`, this is its scalar type. Otherwise it is the type of the field.
     template <std::size_t Index>
     using element = std::remove_all_extents_t<field<Index>>;
-    /// Number of elements of field `Index` in one sample: 1, or for an array the number of its
-    /// scalars.
+    /// Number of elements of field `Index` in one sample. If the field is an array, this is the
+    /// number of its scalars. Otherwise it is 1.
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
-    /// Computes the layout of batches, with each field at a multiple of `alignment` bytes. Throws
-    /// `layout_error` if `samples` is 0 or the bytes overflow.
+    /// Computes the layout of batches of up to `samples` samples. Each field begins at a multiple
+    /// of `alignment` bytes. Throws `layout_error` if `samples` is 0 or a batch would be too large.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
@@ -84,12 +86,13 @@ public:
     [[nodiscard]] std::size_t offset() const noexcept {
         return offsets_[Index];
     }
-    /// Returns the number of samples of a batch with `bytes` bytes. Throws
-    /// `layout_error{not_whole}` if no number of samples has this size.
+    /// Returns the number of samples of a batch of `bytes` bytes. Throws `layout_error{not_whole}`
+    /// if no batch of up to `samples()` samples has this size.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
-        // If the batch is too short, this difference wraps around, and the next line throws.
+        // Subtracts the offset of the last field. If the batch ends before that field, the result
+        // wraps around, but the condition below then throws.
         std::size_t const past = bytes - offsets_[count - 1];
         if (bytes <= offsets_[count - 1] || past % last != 0 || past / last > samples_) {
             throw layout_error{layout_error::reason::not_whole, bytes, batch_bytes()};
@@ -97,8 +100,8 @@ public:
         return past / last;
     }
 
-    /// Returns the span of field `Index` of `n` samples in the memory `to`. Throws
-    /// `layout_error{wrong_size}` if `to` is too small for them or `n` is more than `samples()`.
+    /// Returns the span of field `Index` for `n` samples in the memory `to`. Throws
+    /// `layout_error{wrong_size}` if `to` has fewer than `bytes(n)` bytes or `n > samples()`.
     template <std::size_t Index>
     [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
@@ -107,14 +110,14 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// Returns a tuple of the spans of all fields of `n` samples in the memory `to`. Throws
-    /// `layout_error{wrong_size}` if `to` is too small for them or `n` is more than `samples()`.
+    /// Returns a tuple of the spans of all fields for `n` samples in the memory `to`. Throws
+    /// `layout_error{wrong_size}` if `to` has fewer than `bytes(n)` bytes or `n > samples()`.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Returns the span of field `Index` of `batch`. Throws `layout_error{not_whole}` if the batch
-    /// does not consist of whole samples, at most `samples()`.
+    /// Returns the span of field `Index` of `batch`. Throws `layout_error{not_whole}` if no batch
+    /// of up to `samples()` samples has the size of `batch`.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};

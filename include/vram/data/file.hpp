@@ -71,8 +71,6 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        // After the swaps, `gone` owns the previous file of this object, and its destructor closes
-        // that file.
         basic_file gone{std::move(other)};
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);
@@ -97,7 +95,7 @@ public:
                  return Calls::read(fd, p, n, at);
              });
     }
-    /// Writes all of `from` at `offset`, or throws. The file grows if it is shorter.
+    /// Writes all of `from` at `offset`, or throws. The file grows if necessary.
     void write(std::span<std::byte const> from, std::size_t offset) {
         move(from.data(), from.size(), offset,
              [](int fd, std::byte const* p, std::size_t n, off_t at) noexcept {
@@ -122,16 +120,18 @@ public:
         }
     }
 
-    /// Returns true if reads and writes with aligned addresses and offsets bypass the page cache.
+    /// Returns true if reads and writes bypass the page cache where offset, address and size are
+    /// multiples of `direct_alignment`.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
-    /// Returns the reason for which the file system refused to bypass the page cache, or no error.
+    /// Returns the error with which the system refused to bypass the page cache. Returns an empty
+    /// `std::error_code` if the system did not refuse.
     [[nodiscard]] std::error_code direct_refused() const noexcept {
         return {refused_.load(std::memory_order_relaxed), std::generic_category()};
     }
-    /// Returns the descriptor of the file (without `O_DIRECT`), for other system calls. This object
-    /// still closes it. -1 after a move.
+    /// Returns a descriptor of the file, opened without `O_DIRECT`, for other system calls. Do not
+    /// close the descriptor: this object closes it. Returns -1 if this object was moved from.
     [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
 
 private:
@@ -169,7 +169,7 @@ private:
     }
 
     /// Transfers `bytes` bytes between the memory `p` and the file at `offset`. Repeats the system
-    /// call `call` until all are transferred, or throws `file_error`.
+    /// call `call` until all bytes are transferred. Throws `file_error` if a call fails.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {
@@ -184,7 +184,7 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                // `O_DIRECT` is refused: from now on, all calls go through the page cache.
+                // Stops using `O_DIRECT`, which the system refused. Later calls use the page cache.
                 refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);
@@ -192,7 +192,7 @@ private:
         }
     }
 
-    struct run { // the next system call: its descriptor and its number of bytes
+    struct run { // arguments of one system call: the descriptor and the number of bytes
         int         fd;
         std::size_t bytes;
     };
@@ -200,8 +200,8 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        // True if address and offset have the same remainder modulo `unit`: only then can both be
-        // aligned, as bypassing the page cache requires.
+        // True if address and offset have the same remainder modulo `unit`. Only then can both
+        // become multiples of `unit`, which a call that bypasses the page cache requires.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, detail::smaller_of(bytes, unit - past)}; }

@@ -21,7 +21,8 @@ namespace vram {
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // keeps matches whole
 ///
-/// Failure   Throws `file_error` if a read fails; the constructor also throws `layout_error`.
+/// Failure   Throws `file_error` if a read fails. The constructor throws `layout_error` if a chunk
+///           is not longer than the overlap.
 /// Threads   Any number of threads may call `fill`.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
@@ -43,8 +44,9 @@ public:
     /// Returns offset and size of batch `index` in the file. `index` must be less than `size()`.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index` into `to` and returns its size in bytes; if `to` is smaller, only
-    /// returns the size. Returns 0 after the last batch, or if a request of `stop` ended the read.
+    /// Reads batch `index` into `to` and returns the size of the batch in bytes. If `to` is smaller
+    /// than the batch, reads nothing and returns this size. Returns 0 after the last batch, or if
+    /// `stop` ended the read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }
@@ -60,8 +62,7 @@ public:
     }
 
 private:
-    // Number of bytes that `fill` reads at once; before each such read, it tests if `stop` was
-    // requested.
+    // Number of bytes of one read. Before each read, `fill` tests whether a stop was requested.
     static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;

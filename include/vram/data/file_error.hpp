@@ -16,20 +16,20 @@
 
 namespace vram {
 
-/// Thrown if a file cannot be opened, read or written as requested. The code is `errno`, or a
+/// Thrown if a file cannot be opened, read or written as requested. `code()` contains `errno`, or a
 /// `reason` if no system call failed.
 ///
 ///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
 ///
-/// Threads   Copying never throws.
+/// Threads   Copying the exception never throws.
 class file_error : public std::system_error {
 public:
     /// Reasons of an error for which no system call failed.
     enum class reason {
-        ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
+        ends_early = 1, ///< the file ends before the last of the bytes requested at `offset()`
         not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
-        /// The file ends within a record or element of `wanted` bytes: `got` bytes remain at
-        /// `offset`.
+        /// The file ends within a record or an element. The whole record or element has `wanted()`
+        /// bytes, but only `got()` bytes remain at `offset()`.
         partial_record,
         damaged, ///< the bytes at `offset` are not of the expected format
     };
@@ -53,14 +53,14 @@ public:
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    /// Returns the offset in the file at which the failed call, the incomplete record or the damage
-    /// begins.
+    /// Returns the offset in the file to which the error refers. For example, this is the offset of
+    /// a failed read or the beginning of an incomplete record.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
-    /// Returns the number of bytes that the failed call requested, or the size of a whole record or
-    /// header.
+    /// Returns the number of bytes that the failed read or write requested. For an incomplete
+    /// record or header, returns the size of a complete record or header.
     [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
-    /// Returns the number of bytes that the failed call transferred, or that the incomplete record
-    /// or header has.
+    /// Returns the number of bytes that the failed read or write transferred. For an incomplete
+    /// record or header, returns the number of its bytes that the file contains.
     [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
     /// Returns true if the error has the reason `why`.
@@ -70,7 +70,8 @@ public:
     /// Returns true if the file has fewer bytes than were requested.
     [[nodiscard]] bool ends_early() const noexcept { return is(reason::ends_early); }
 
-    /// Returns the error category "file". Its values are those of `reason`.
+    /// Returns the error category with the name "file". An error code of this category has a
+    /// `reason` as its value.
     [[nodiscard]] static std::error_category const& category() noexcept {
         class file_category final : public std::error_category {
             [[nodiscard]] char const* name() const noexcept override { return "file"; }
@@ -97,7 +98,7 @@ private:
             return all + ": " + n(got) + " bytes remain at offset " + n(offset) +
                    ", and a record or an element has " + n(wanted);
         }
-        if (wanted == 0 && offset == 0 && got == 0) { return all; }
+        if (wanted == 0) { return offset == 0 ? all : all + ": at offset " + n(offset); }
         return all + ": " + n(got) + " of " + n(wanted) + " bytes at offset " + n(offset);
     }
 

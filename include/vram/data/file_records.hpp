@@ -4,6 +4,7 @@
 /// \file
 /// `file_records` is a loader's source: each batch consists of records of a file.
 
+#include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/data/file_chunks.hpp>
 #include <vram/data/file_error.hpp>
@@ -27,8 +28,8 @@ struct file_records_options {
 ///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
 ///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records
 ///
-/// Failure   Throws `file_error`, also if the file does not consist of whole records, or
-///           `layout_error` if a record or batch has no bytes.
+/// Failure   Throws `file_error` if a read fails or the file ends within a record. Throws
+///           `layout_error` if a record or a batch has no bytes.
 /// Threads   Any number of threads may call `fill`.
 /// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
@@ -40,8 +41,8 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          // A batch has at most the records of the file (or 1), so that `batch_ * record_bytes`
-          // does not overflow.
+          // Limits a batch to the number of records in the file, or to 1 if there are none, so that
+          // `batch_ * record_bytes` cannot overflow.
           batch_{detail::smaller_of(records, detail::larger_of<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,
@@ -64,11 +65,13 @@ public:
     /// Returns the number of records of batch `index`, which must be less than `size()`. The last
     /// batch may have fewer than the others.
     [[nodiscard]] std::size_t records(std::size_t index) const {
+        expects(index < size_, "file_records: the index must be less than size()");
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index` into `to` and returns its size in bytes; if `to` is smaller, only
-    /// returns the size. Returns 0 after the last batch, or if a request of `stop` ended the read.
+    /// Reads batch `index` into `to` and returns the size of the batch in bytes. If `to` is smaller
+    /// than the batch, reads nothing and returns this size. Returns 0 after the last batch, or if
+    /// `stop` ended the read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;

@@ -20,19 +20,19 @@ class layout_error : public std::exception {
 public:
     /// Reasons of a `layout_error`.
     enum class reason {
-        /// `value` elements or samples are more than `limit`, so that a number of bytes would
-        /// overflow.
+        /// The layout needs more memory than can exist. `value()` is the number of elements or
+        /// samples, and `limit()` is the largest possible number.
         too_large,
         empty,   ///< a piece, a tile, a record or a batch of 0 bytes
-        overlap, ///< the overlap `value` is not less than the piece of `limit` bytes
-        /// Memory has `value` bytes, but the layout needs `limit`; or there are `value` samples,
-        /// but at most `limit` are possible.
+        overlap, ///< the overlap of `value()` bytes is not less than the piece of `limit()` bytes
+        /// A size does not fit the layout. Either memory has `value()` bytes, but the layout needs
+        /// `limit()` bytes. Or there are `value()` samples, but at most `limit()` are possible.
         wrong_size,
         /// A batch of `value` bytes is not a whole number of samples, or exceeds the largest batch
         /// of `limit` bytes.
         not_whole,
-        /// The bytes of the element outside of the volume (`value` bytes) differ, but device memory
-        /// can only be filled by repeating one byte.
+        /// The value of the elements beyond the border of a volume consists of `value()` bytes that
+        /// differ. Device memory can only be filled by repeating one byte.
         no_pattern,
     };
 
@@ -47,8 +47,8 @@ public:
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// Returns the number, from 0, of the dimension or field with the problem; 0 also if the
-    /// problem concerns none.
+    /// Returns the index, from 0, of the dimension or field that caused the error. Also returns 0
+    /// if the error concerns no dimension or field.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
@@ -72,8 +72,8 @@ private:
         std::string const base = literal(why_);
         switch (why_) {
         case reason::too_large:
-            return base + ": " + n(value_) + " in dimension " + n(dimension_) + ", of at most " +
-                   n(limit_);
+            return base + ": " + n(value_) + " in dimension or field " + n(dimension_) +
+                   ", of at most " + n(limit_);
         case reason::overlap:
             return base + ": an overlap of " + n(value_) + ", and pieces of " + n(limit_);
         case reason::wrong_size: return base + ": " + n(value_) + " instead of " + n(limit_);

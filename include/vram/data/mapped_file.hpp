@@ -24,21 +24,22 @@ namespace vram {
 
 /// Options of a `mapped_file`: if the file is created, and when its bytes are read.
 struct mapped_file_options {
-    /// If not 0, creates or empties the file and gives it this many zero bytes. 0 opens an existing
-    /// file for reading.
+    /// If 0, the constructor opens an existing file for reading. Otherwise the constructor creates
+    /// the file, or empties an existing file, and gives it this many zero bytes.
     std::size_t create = 0;
-    /// If true, the system reads the whole file while the constructor maps it. Has no effect
-    /// without `MAP_POPULATE`.
+    /// If true, the system reads the whole file while the constructor maps it. Has no effect on a
+    /// system without the flag `MAP_POPULATE` of `mmap`.
     bool populate = false;
 };
 
-/// The bytes of a file in the address space, for data that is larger than memory and read in parts.
+/// A file that is mapped into the address space of the process. Use it for files that are larger
+/// than memory, or of which only parts are read.
 ///
 ///     mapped_file const scan{"scan.raw"};
 ///     tile_source patches{shape, scan.span<std::uint16_t const>()};
 ///     mapped_file result{"out.raw", {.create = bytes}};     // the system writes its pages later
 ///
-/// Failure   Throws `file_error`; accesses may raise SIGBUS if the disk is full or another process
+/// Failure   Throws `file_error`. An access may raise SIGBUS if the disk is full or another process
 ///           truncates the file.
 /// Threads   Any thread may access the bytes, but not concurrently with a write of the same byte.
 /// Cost      A page fault at the first access to a page, with a read of the file if necessary.
@@ -51,7 +52,7 @@ public:
           writable_{options.create != 0} {
         if (writable_) { file_.resize(options.create); }
         std::size_t const bytes = file_.size();
-        if (bytes == 0) { return; } // the system maps no empty file; `bytes()` stays empty
+        if (bytes == 0) { return; } // an empty file cannot be mapped, so `bytes()` stays empty
         int flags = MAP_SHARED;
 #if defined MAP_POPULATE
         if (options.populate) { flags |= MAP_POPULATE; }
@@ -66,8 +67,6 @@ public:
           bytes_{std::exchange(other.bytes_, {})},
           writable_{other.writable_} {}
     mapped_file& operator=(mapped_file&& other) noexcept {
-        // After the swaps, `gone` owns the previous file of this object, and its destructor unmaps
-        // that file.
         mapped_file gone{std::move(other)};
         std::swap(file_, gone.file_);
         std::swap(bytes_, gone.bytes_);
@@ -82,9 +81,9 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// Returns the bytes after the first `header` as elements, which must be const unless the
-    /// option `create` was set. Throws `file_error` if the file is shorter than `header` or ends
-    /// within an element.
+    /// Returns the bytes of the file behind the first `header` bytes, as elements. `Element` must
+    /// be const unless the option `create` was set. Throws `file_error` if the file is shorter than
+    /// `header` bytes or ends within an element.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
@@ -122,8 +121,7 @@ public:
     }
 
 private:
-    // Alignment of an address for `madvise`: a multiple of the system's page size, which is 4, 16
-    // or 64 KiB.
+    // Alignment of an offset for `madvise`: a multiple of any page size (4, 16 or 64 KiB).
     static constexpr std::size_t page = std::size_t{1} << 16;
 
     [[noreturn]] void fail(int code, std::size_t bytes) const {

@@ -45,8 +45,8 @@ public:
         return {from_.data() + offset, bytes};
     }
 
-    /// Copies batch `index` to `to` and returns its size in bytes; if `to` is smaller, only returns
-    /// the size. Returns 0 after the last batch.
+    /// Copies batch `index` to `to` and returns the size of the batch in bytes. If `to` is smaller
+    /// than the batch, copies nothing and returns this size. Returns 0 after the last batch.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -18,7 +18,8 @@ namespace vram {
 ///     pinned_chunks source{std::as_bytes(std::span{samples}), 64_MiB};
 ///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader
 ///
-/// Failure   The constructor throws `layout_error`, and `enqueue` an error of the platform.
+/// Failure   The constructor throws `layout_error` if a chunk is not longer than the overlap.
+///           `enqueue` throws an error of the platform if the copy is refused.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copy is enqueued.
 /// Cost      One copy for each batch.
@@ -43,8 +44,9 @@ public:
         return chunks_[index];
     }
 
-    /// Enqueues the copy of batch `index` to `device` and returns its size in bytes; if `device` is
-    /// smaller, only returns the size. Returns 0 after the last batch.
+    /// Enqueues the copy of batch `index` to `device` on the stream `copies`. Returns the size of
+    /// the batch in bytes. If `device` is smaller than the batch, enqueues nothing and returns this
+    /// size. Returns 0 if there is no batch `index`.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

@@ -15,22 +15,25 @@
 
 namespace vram {
 
-/// A `tile_source` of a volume in pinned memory: the device copies the tiles directly out of the
-/// volume, which must not change before the copies are complete.
+/// A loader's source like `tile_source`, but for a volume in pinned memory. The device copies the
+/// tiles directly out of the volume. The volume must not change before the copies are complete.
 ///
 ///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
 ///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
-/// Failure   The constructor throws `layout_error`, also with `boundary::constant` if the bytes of
-///           `outside` are not all equal; `enqueue` throws errors of the platform.
+/// Failure   The constructor throws `layout_error` if `volume` does not have the number of elements
+///           that `cut` requires. With `boundary::constant`, it also throws if the bytes of
+///           `outside` are not all equal. `enqueue` throws an error of the platform if a copy is
+///           refused.
 /// Threads   Several threads may call `enqueue`, each with its own stream.
 /// Streams   `enqueue` returns when the copies are enqueued on `copies`.
 /// Cost      One copy for each tile inside the volume, and more at the border.
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    /// Creates a source of the tiles `cut` of `volume`. The memory of `volume` must outlive the
-    /// source; `cut` is copied. `outside` is the value that `boundary::constant` uses.
+    /// Creates a source that returns the tiles of `volume`, as `cut` divides it. Copies `cut`. The
+    /// memory of `volume` is not copied and must outlive the source. With `boundary::constant`,
+    /// `outside` is the value of the elements beyond the border.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -50,13 +53,14 @@ public:
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
-    /// Returns true if tile `index`, without its halo, has fewer elements than tile 0. A loader
-    /// with `last_batch::drop` leaves out these tiles.
+    /// Returns true if tile `index`, without its halo, has fewer elements than the first tile. A
+    /// loader with `last_batch::drop` does not return these tiles.
     [[nodiscard]] bool is_short(std::size_t index) const { return cut().is_short(index); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
-    /// Enqueues the copies of tile `index` and its halo to `device`, and returns their size in
-    /// bytes; if `device` is smaller, only returns the size. Returns 0 after the last tile.
+    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
+    /// the size of tile and halo in bytes. If `device` is smaller, enqueues nothing and returns
+    /// this size. Returns 0 if there is no tile `index`.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

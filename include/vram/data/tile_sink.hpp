@@ -15,11 +15,12 @@
 
 namespace vram {
 
-/// Writes results of tiles into a volume, without their halos: the reverse of a `tile_source`. The
-/// tiles may come in any order.
+/// Writes the results that were computed for tiles (parts of a volume) into a volume. This is the
+/// reverse of a `tile_source`. The halo (the elements around a tile) is not written. The tiles may
+/// come in any order.
 ///
-///     tile_sink results{cut, result};                      // for batches of tile and halo
-///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
+///     tile_sink results{cut, result};                      // each batch has a tile and its halo
+///     tile_sink results{cut, result, tile_part::inner};    // each batch has a tile without halo
 ///     results.enqueue(batch.span<float>(), batch.source_index(), stream);   // from the device
 ///     results.put(patch, index);                                            // from the host
 ///
@@ -27,13 +28,13 @@ namespace vram {
 ///           elements.
 /// Threads   Several threads may write different tiles.
 /// Streams   The tile is in the volume when the copies of `enqueue` on the stream are complete.
-/// Cost      One copy, or on the host one memcpy for each row.
+/// Cost      Usually one copy for `enqueue`, and one memcpy for each row for `put`.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    /// Creates a sink for the tiles `cut` of `volume`. The memory of `volume` must outlive the
-    /// sink; `cut` is copied. `part` states if results contain the halo.
+    /// Creates a sink that writes tiles into `volume`. The memory of `volume` must outlive the
+    /// sink, but `cut` is copied. `part` states whether each result contains the halo of its tile.
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {

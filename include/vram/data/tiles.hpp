@@ -18,8 +18,8 @@ namespace vram {
 enum class tile_order {
     last_fastest,  ///< row-major order of the tiles: the last dimension varies fastest
     first_fastest, ///< column-major order of the tiles: the first dimension varies fastest
-    /// Like `last_fastest`, but every second row and slice of tiles is visited backwards, so that
-    /// consecutive tiles touch.
+    /// Like `last_fastest`, but every second row and every second slice of tiles is visited
+    /// backwards. Consecutive tiles are then neighbours.
     snake,
 };
 
@@ -27,32 +27,33 @@ enum class tile_order {
 template <std::size_t Rank>
 struct tile_options {
     std::size_t extent[Rank]{}; ///< number of elements of the volume in each dimension
-    /// Number of elements of a tile in each dimension; the last tiles may have fewer.
+    /// Number of elements of a tile in each dimension. Tiles at the volume's end may have fewer.
     std::size_t tile[Rank]{};
-    /// Width of the halo in each dimension: the number of elements on each side of a tile that its
-    /// batch also contains.
+    /// Width of the halo (the elements around a tile that its batch also contains) in each
+    /// dimension. It is the number of elements on each side of the tile.
     std::size_t halo[Rank]{};
-    /// Values of the elements of a halo beyond the border of the volume. With `boundary::clip`, the
-    /// halo ends at the border.
+    /// Values of those elements of a halo (the elements around a tile) that are beyond the border
+    /// of the volume. With `boundary::clip`, the halo ends at the border.
     boundary outside = boundary::clip;
     /// Order of the tiles and their batches.
     tile_order order = tile_order::last_fastest;
 };
 
-/// One tile: its position in the volume, and the layout of its batch (the tile with its halo).
-/// Kernels may use the value.
+/// One tile of a volume: its position, and the layout of its batch. The batch contains the tile and
+/// its halo (the elements around it). A `tile_box` may be an argument of a kernel.
 template <std::size_t Rank>
 struct tile_box {
     std::size_t origin[Rank]; ///< index of the tile's first element in the volume, without the halo
     std::size_t inner[Rank];  ///< number of elements of the tile in each dimension
-    /// Number of elements of the halo that precede the tile in the batch, in each dimension.
+    /// Number of elements of the halo before the tile's first element, in each dimension.
     std::size_t before[Rank];
     std::size_t extent[Rank]; ///< number of elements of the batch (tile and halo) in each dimension
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };
 
-/// A volume divided into tiles, which cover each element once; only their halos overlap.
+/// A volume (an array of up to four dimensions) divided into tiles. The tiles cover each element
+/// once. Only their halos (the elements around each tile) overlap.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2},
 ///                         .outside = boundary::mirror}};
@@ -60,10 +61,11 @@ struct tile_box {
 ///     cut[17].origin;          // first element of the tile of batch 17
 ///     cut.index_of({100, 0, 511});   // the batch with this element in its tile
 ///
-/// A batch contains a tile with its halo, contiguous row by row. Tiles end at the end of the
-/// volume.
+/// A batch contains a tile with its halo, stored row by row without gaps. Tiles end at the end of
+/// the volume.
 ///
-/// Failure   The constructor throws `layout_error` if a tile is empty or a number is too large.
+/// Failure   The constructor throws `layout_error` if a tile has no elements, or if the volume, a
+///           halo or a batch has too many elements.
 /// Threads   Any thread may use a copy; the object is a value.
 /// Cost      A query costs a division for each dimension.
 template <std::size_t Rank>
@@ -95,7 +97,7 @@ public:
 
     /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Returns the number of tiles in dimension `d`, from 0.
+    /// Returns the number of tiles along dimension `d`. The first dimension has the index 0.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
     /// Returns an upper bound of the number of elements of a batch (a tile with its halo), at least
     /// 1.
@@ -104,7 +106,8 @@ public:
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
     [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
-    /// `elements` returns the number of elements of a tile with its halo, `inner_elements` without.
+    /// `elements` returns the number of elements of the tile `box` with its halo. `inner_elements`
+    /// returns the number without the halo.
     [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
         return product(box.extent);
     }
@@ -118,8 +121,8 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        // Splits `index` into the number of the tile in each dimension, beginning with the
-        // dimension that varies fastest in the order of the tiles.
+        // Splits `index` into the position of the tile along each dimension (`place`). Begins with
+        // the dimension that varies fastest in the order of the tiles.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];
@@ -149,8 +152,8 @@ public:
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        // Visits the dimensions from the one that varies slowest in the order of the tiles to the
-        // one that varies fastest.
+        // Combines the positions of the tile along all dimensions into `index`. Begins with the
+        // dimension that varies slowest in the order of the tiles.
         for (std::size_t i = 0; i < Rank; ++i) {
             std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
@@ -184,8 +187,8 @@ private:
         }
         return tile >= extent ? extent : detail::smaller_of(extent, tile + 2 * halo);
     }
-    /// Writes the position and size of a tile in dimension `d` to `box`. `place` is the number of
-    /// the tile in this dimension.
+    /// Writes the origin and the size of a tile in dimension `d` to `box`. `place`: position of the
+    /// tile, which is the number of tiles before it in this dimension.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;
@@ -205,7 +208,8 @@ private:
     std::size_t        elements_ = 1;
 };
 
-/// Selects the elements of a tile that a block of memory contains, stored row by row without gaps.
+/// States whether a block of memory contains a tile alone or also its halo (the elements around the
+/// tile). The elements are stored row by row without gaps.
 enum class tile_part {
     whole, ///< the memory contains the tile and its halo
     inner, ///< the memory contains the tile without its halo

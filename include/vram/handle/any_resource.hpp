@@ -33,14 +33,14 @@ class any_resource : public detail::erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Moves the resource `mr` into a new object in host memory, which this handle and its copies
-    /// own together.
+    /// Moves the resource `mr` into a new object in host memory. This handle and its copies own the
+    /// object together.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
         : any_resource{new detail::counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
 
-    /// Makes one more owner of the resource that `handle` owns. The resource is not copied.
+    /// Shares the ownership of the resource that `handle` owns. The resource is not copied.
     template <class R>
         requires resource_for<R, Platform, Properties...>
     any_resource(shared<R> handle)
@@ -99,7 +99,8 @@ public:
         }
     }
 
-    /// Returns the number of handles of the resource, also `shared` ones; 0 if it is borrowed.
+    /// Returns the number of handles that own the resource, including handles of type `shared`.
+    /// Returns 0 if this handle borrows the resource, or was moved from.
     [[nodiscard]] std::size_t holders() const noexcept {
         return block_ == nullptr ? 0 : block_->holders();
     }

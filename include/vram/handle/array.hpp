@@ -48,9 +48,10 @@ public:
     /// until the copy is complete.
     array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
         : array{std::forward<R>(mr), s, host.size(), at} {
-        copy_from(host);
+        copy_from(host, at);
     }
-    // A copy does not compile; the error states the remedy.
+    // Chosen by overload resolution for a copy of an array that is not const. The copy does not
+    // compile: the error message says what to write instead.
     template <std::same_as<array> Same>
     array(Same& other) : array{detail::refuse_buffer_copy(other)} {}
     template <std::same_as<array> Same>
@@ -58,8 +59,8 @@ public:
         return *this = detail::refuse_buffer_copy(other);
     }
 
-    /// Changes the length to `count` elements, with a copy to a new block if necessary. New
-    /// elements are uninitialized.
+    /// Changes the length to `count` elements. If `count` exceeds the capacity, the elements are
+    /// copied to a new block. New elements are uninitialized.
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
@@ -75,14 +76,16 @@ public:
     /// copy is complete.
     void copy_from(std::span<Element const> host, call_site at = call_site::current()) {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
-        expects(host.size() == size(), "array: the source of a copy must be as long as the array");
+        expects(host.size() == size(), "array: the source of a copy must be as long as the array",
+                at);
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
     /// Enqueues a copy of the array into `host`, which must be as long as the array. The array's
     /// stream orders the copy.
     void copy_to(std::span<Element> host, call_site at = call_site::current()) const {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
-        expects(host.size() == size(), "array: the target of a copy must be as long as the array");
+        expects(host.size() == size(), "array: the target of a copy must be as long as the array",
+                at);
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
     }
     /// Enqueues an operation on the array's stream that sets each byte of the array to `value`.
@@ -95,16 +98,16 @@ public:
     /// results.
     [[nodiscard]] Element get(std::size_t i, call_site at = call_site::current()) const {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
-        expects(i < size(), "array: the index must be less than size()");
+        expects(i < size(), "array: the index must be less than size()", at);
         one_element box;
         platform::copy(get_stream(), &box.value, data() + i, sizeof(Element));
         platform::synchronize(get_stream());
         return box.value;
     }
-    /// Sets the element at `i`. The host waits for the stream.
+    /// Sets the element with the index `i` to `value`. The host waits for the array's stream.
     void set(std::size_t i, Element const& value, call_site at = call_site::current()) {
         detail::user_line<platform> const here{at, {detail::part_kind::handle}};
-        expects(i < size(), "array: the index must be less than size()");
+        expects(i < size(), "array: the index must be less than size()", at);
         platform::copy(get_stream(), data() + i, &value, sizeof(Element));
         platform::synchronize(get_stream());
     }
@@ -145,7 +148,7 @@ private:
         return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
     }
 
-    /// Uninitialized storage for one element, which need not have a default constructor.
+    /// Uninitialized storage for one element. `Element` need not have a default constructor.
     union one_element {
         one_element() noexcept {}
         Element value;

@@ -46,7 +46,7 @@ public:
     using stream        = typename platform::stream;
     using properties    = typename resource_type::properties;
 
-    /// Allocates `bytes` uninitialized bytes from `mr` on the stream `s`.
+    /// Allocates `bytes` uninitialized bytes from the resource `mr`, ordered on the stream `s`.
     explicit buffer(R mr, stream s = {}, std::size_t bytes = 0,
                     std::size_t alignment = default_alignment, call_site at = call_site::current())
         : mr_{std::forward<R>(mr)},
@@ -82,7 +82,8 @@ public:
     }
     ~buffer() { give_back(made_.at()); }
 
-    // A copy does not compile; the error states the remedy.
+    // Chosen by overload resolution for a copy of a buffer that is not const. The copy does not
+    // compile: the error message says what to write instead.
     template <std::same_as<buffer> Same>
     buffer(Same& other) : buffer{detail::refuse_buffer_copy(other)} {}
     template <std::same_as<buffer> Same>
@@ -135,8 +136,9 @@ public:
     // clang-format on
 
 private:
-    /// New block for `relocate`, which swaps it with the buffer's block after the copy. The
-    /// destructor frees the block that this object has then.
+    /// A new block. After its copy, `relocate` swaps it with the buffer's old block, and the
+    /// destructor frees the old block. If the copy throws an exception, the destructor frees the
+    /// new block.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;
@@ -156,8 +158,8 @@ private:
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);
     }
-    /// Frees the memory, if any. Reports of the free name the line `at` of the program: of
-    /// `destroy(s)`, or else of the buffer's constructor.
+    /// Frees the memory, if any. `at`: line of the program, for reports about the free. It is the
+    /// line that called `destroy(s)` or, in other cases, the line that constructed the buffer.
     void give_back(call_site at) noexcept {
         if (data_ == nullptr) { return; }
         sited{mr_.get(), at}.deallocate(stream_, std::exchange(data_, nullptr),
@@ -169,7 +171,7 @@ private:
     stream                                           stream_;
     /// Keeps the stream's handle valid, because the stream may be destroyed before the buffer.
     [[no_unique_address]] detail::stream_hold<platform> held_;
-    /// The line that made the buffer, for reports of the platform.
+    /// Source line of the program that constructed the buffer, for reports of the platform.
     [[no_unique_address]] detail::remembered_line<platform> made_;
     std::size_t                                             alignment_;
     void*                                                   data_     = nullptr;

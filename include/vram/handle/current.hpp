@@ -17,14 +17,19 @@
 
 namespace vram {
 
-/// One default resource for each device of a platform, in the whole process.
+template <platform Platform>
+class current_resource_guard;
+
+/// The current resource of a device: the resource that code uses by default. Each device of a
+/// platform has one, and all threads of the process share it.
 ///
 ///     auto before = current<cuda_platform>::set(device, my_stack);
 ///     buffer scratch{current<cuda_platform>::get(), stream, 64_MiB};
 ///
-/// Until `set` is called, the current resource is the platform's `async_resource` if there is one,
-/// otherwise its `device_resource` in stream order. The resource that `set` returns must be kept
-/// until all its memory is freed.
+/// Until `set` is called, the current resource is the default resource: the platform's
+/// `async_resource` if there is one, otherwise its `device_resource` in stream order. `set` returns
+/// the resource that was current before. The caller must keep that resource until all its memory is
+/// freed.
 ///
 /// Failure   The first call for a device throws the exceptions of making the default resource.
 /// Threads   Any thread may call.
@@ -52,8 +57,8 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d` and returns the previous one. If `mr` was moved from,
-    /// does the same as `reset`.
+    /// Makes `mr` the current resource of the device `d`. Returns the resource that was current
+    /// before. If `mr` holds no resource because it was moved from, calls `reset(d)` instead.
     static resource set(device d, resource mr) {
         if (!mr.holds_resource()) { return reset(d); }
         return slot_of(d).exchange(std::move(mr));
@@ -68,7 +73,17 @@ public:
     }
 
 private:
-    /// A type-erased reference: the addresses of the resource and of the table of its functions.
+    friend class current_resource_guard<Platform>;
+
+    /// Makes `mr` the current resource of `d` again. Does nothing if `forget` was called for `d`,
+    /// so that no default resource is made.
+    static void put_back(device d, resource mr) noexcept {
+        slot* const found = find(d, first().load(std::memory_order_acquire));
+        if (found != nullptr) { found->put_back(mr); }
+    }
+
+    /// A type-erased reference to a resource: the address of the resource, and the address of the
+    /// table of its functions.
     struct words : detail::erased<Platform> {
         using properties = typename source::properties;
         using calls_type = typename detail::erased<Platform>::calls_type;
@@ -81,8 +96,9 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// Record of one device in a list: its default and its current resource. It is never removed,
-    /// so that readers need no lock; `clear()` only empties it.
+    /// Entry for one device in a list of devices: the default and the current resource of the
+    /// device. An entry is never removed from the list, so that readers need no lock. `clear()`
+    /// only removes the two resources.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -92,12 +108,13 @@ private:
         device const where;
         slot* const  next;
         resource     standard; ///< the default resource of the device
-        /// The current resource of the device. The mutex must be held; threads without it read
-        /// `target` and `calls` instead.
+        /// The current resource of the device, protected by the mutex. A thread that does not hold
+        /// the mutex reads `target` and `calls` instead.
         resource owner;
 
-        // Addresses of the current resource and its functions, which `read` loads without the mutex
-        // (a seqlock). `turn` is odd during a change.
+        // The addresses of the current resource and of its function table. `read` loads both
+        // without the mutex. `turn` is odd while a thread changes them: `read` then loads them
+        // again.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -118,8 +135,8 @@ private:
             publish();
             return mr;
         }
-        /// Makes the default resource the current one and returns the previous one. Copies the
-        /// default with the mutex held, because another thread may call `forget`.
+        /// Makes the default resource current. Returns the resource that was current before. Copies
+        /// the member `standard` under the mutex, because `forget` on another thread may empty it.
         resource restore() noexcept {
             std::lock_guard const held{mutex()};
             resource              mr{standard};
@@ -127,9 +144,18 @@ private:
             publish();
             return mr;
         }
+        /// Exchanges the current resource with `mr`, or with the default one if `mr` is empty. Does
+        /// nothing if `clear` has removed the current resource.
+        void put_back(resource& mr) noexcept {
+            std::lock_guard const held{mutex()};
+            if (!owner.holds_resource()) { return; }
+            if (!mr.holds_resource()) { mr = standard; }
+            std::swap(owner, mr);
+            publish();
+        }
         void clear() noexcept {
-            // Destroyed after the mutex is unlocked: the destructor of a resource may call
-            // `current`.
+            // Both resources are moved to these variables, and so destroyed after the mutex is
+            // unlocked. The destructor of a resource may call functions of `current`.
             std::optional<resource> no_default, no_owner;
             std::lock_guard const   held{mutex()};
             no_default.emplace(std::move(standard));
@@ -138,16 +164,18 @@ private:
         }
         /// Returns true if the device has a default resource. The mutex must be held.
         [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
-        /// Makes `mr` the default resource if there is none, and also the current one. The mutex
-        /// must be held.
+        /// If the device has a default resource, does nothing. Otherwise makes `mr` the default
+        /// resource and, if there is no current resource, also the current one. The mutex must be
+        /// held.
         void fill(resource& mr) {
             if (filled()) { return; }
             std::swap(standard, mr);
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // Shows the current resource to `read`, which takes no mutex. Release stores: a reader of a
-        // new address also sees the changed `turn`.
+        // Copies the addresses in `owner` to `target` and `calls`, which `read` loads without the
+        // mutex. If `read` loads a new address, it also sees the new value of `turn`, because the
+        // stores have release order.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -164,23 +192,21 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        // If the device has no slot, or `forget` has emptied it, `made` first makes the default
-        // resource.
         return there ? *found : made(d);
     }
-    /// Returns the `slot` (default and current resource) of the device `d`, after making the
-    /// default resource if there is none.
+    /// Returns the `slot` of the device `d`, with the default and the current resource of the
+    /// device. Makes the default resource first if there is none.
     [[nodiscard]] static slot& made(device d) {
         {
             std::lock_guard const held{mutex()};
             slot* const           found = find(d, first().load(std::memory_order_relaxed));
             if (found != nullptr && found->filled()) { return *found; }
         }
-        // The mutex is not held here, because the call uses the platform and may call `current`.
+        // Calls `standard_of` without the mutex. This function calls the platform, which may call
+        // functions of `current` that lock the mutex.
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);
-        // The device has a slot already: empty after `forget`, or just made by another thread.
         if (slot* const found = find(d, head)) {
             found->fill(mr);
             return *found;
@@ -209,8 +235,8 @@ private:
         }
     }
 
-    // The list of slots and its mutex are static variables of functions, because nvcc 13.0 rejects
-    // static members of these types.
+    // The head of the list of slots, and the mutex, are static variables of functions, because nvcc
+    // 13.0 rejects static members of these types.
     [[nodiscard]] static std::atomic<slot*>& first() noexcept {
         static constinit std::atomic<slot*> head{nullptr};
         return head;

@@ -16,7 +16,8 @@ namespace vram {
 ///     current_resource_guard<cuda_platform> const scope{device, shared_pool};
 ///
 /// Memory allocated from the resource must be freed by the end of the scope, unless the caller
-/// keeps another handle.
+/// keeps another handle. If `current::forget` was called for the device meanwhile, the destructor
+/// restores nothing.
 ///
 /// Failure   Throws as `current::set`, and sets nothing then.
 /// Threads   Other threads see the setting too.
@@ -35,7 +36,7 @@ public:
     [[nodiscard]] explicit current_resource_guard(resource mr)
         : current_resource_guard{Platform::current_device(), std::move(mr)} {}
     current_resource_guard(current_resource_guard&&) = delete;
-    ~current_resource_guard() { current<Platform>::set(device_, std::move(before_)); }
+    ~current_resource_guard() { current<Platform>::put_back(device_, std::move(before_)); }
 
 private:
     device   device_;

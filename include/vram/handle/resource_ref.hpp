@@ -13,36 +13,37 @@
 
 namespace vram {
 
-/// A stream-ordered resource of the platform `Platform` with all `Properties` of its memory, such
-/// as `device_accessible`.
+/// A stream-ordered resource of the platform `Platform`. Its memory has all `Properties`, such as
+/// `device_accessible`.
 template <class R, class Platform, class... Properties>
 concept resource_for = resource<R> && std::same_as<typename R::platform, Platform> &&
                        (has_property<R, Properties> && ...);
 
 namespace detail {
 
-/// Returns `mr` itself: a `resource_ref` made from `mr` refers to it. For a handle such as
-/// `shared`, an overload returns the handle's resource.
+/// Returns the resource to which a `resource_ref` made from `mr` refers: `mr` itself. Handles such
+/// as `shared` have an overload that returns the resource of the handle.
 template <class R>
 R& referred(R& mr) noexcept {
     return mr;
 }
 template <class R>
 auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
-    return referred(mr); // an unqualified call, which also finds friends of R
+    return referred(mr); // unqualified, to find the overloads of handles such as `shared`
 }
 
 } // namespace detail
 
-/// A type-erased reference to a resource that the caller keeps alive, copied like a pointer and
-/// never empty.
+/// A type-erased reference to a resource that the caller keeps alive. A `resource_ref` is copied
+/// like a pointer and is never empty.
 ///
 ///     void solve(resource_ref<cuda_platform, device_accessible> mr, cuda_stream_view stream);
 ///     solve(my_pool, stream);
 ///
-/// Made from another handle (`shared`, `any_resource`), it refers to the resource of that handle.
+/// A `resource_ref` made from another handle (`shared`, `any_resource`) refers to the resource of
+/// that handle.
 ///
-/// Failure   The functions fail as those of the resource.
+/// Failure   Each function fails as the same function of the resource.
 /// Threads   The rules are those of the resource.
 /// Cost      One call through a pointer.
 template <class Platform, property... Properties>
@@ -60,7 +61,8 @@ public:
         : base{&detail::target_of(mr),
                &detail::calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
 
-    /// Borrows the resource of `handle`, a `resource_ref` or `any_resource` with these properties.
+    /// Borrows the resource of `handle`, a `resource_ref` or `any_resource` with at least the
+    /// properties `Properties`. The resource must outlive this reference.
     template <class Handle>
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
     resource_ref(Handle& handle) : base{handle} {

@@ -65,7 +65,8 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// Selected if a stream is passed but the resource has no stream order. Does not compile.
+    /// Selected for a call `allocate(stream, bytes)` if the resource takes no stream. Does not
+    /// compile: the error message names the alternatives.
     template <detail::not_a_size Stream>
         requires(!resource<R>)
     [[nodiscard]] void* allocate(Stream&&, std::size_t) const {
@@ -83,11 +84,11 @@ public:
                                  call_site   at        = call_site::current()) const
         requires resource<R>
     {
-        return sited{get(), at}.allocate(s, bytes, alignment);
+        return sited{held(at).value, at}.allocate(s, bytes, alignment);
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) const {
-        return sited{get(), at}.allocate_sync(bytes, alignment);
+        return sited{held(at).value, at}.allocate_sync(bytes, alignment);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
@@ -95,25 +96,25 @@ public:
                                      call_site   at        = call_site::current()) const noexcept
         requires resource<R> && fallible_resource<R>
     {
-        return sited{get(), at}.try_allocate(s, bytes, alignment);
+        return sited{held(at).value, at}.try_allocate(s, bytes, alignment);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at = call_site::current()) const noexcept
         requires fallible_resource<R>
     {
-        return sited{get(), at}.try_allocate_sync(bytes, alignment);
+        return sited{held(at).value, at}.try_allocate_sync(bytes, alignment);
     }
 
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) const noexcept
         requires resource<R>
     {
-        sited{get(), at}.deallocate(s, p, bytes, alignment);
+        sited{held(at).value, at}.deallocate(s, p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) const noexcept {
-        sited{get(), at}.deallocate_sync(p, bytes, alignment);
+        sited{held(at).value, at}.deallocate_sync(p, bytes, alignment);
     }
 
     [[nodiscard]] bool owns(void const* p) const
@@ -141,7 +142,7 @@ public:
                                            call_site   at        = call_site::current()) const
         requires reusing_resource<R>
     {
-        return sited{get(), at}.try_allocate_ready(s, bytes, alignment);
+        return sited{held(at).value, at}.try_allocate_ready(s, bytes, alignment);
     }
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<R>
@@ -149,7 +150,7 @@ public:
         return get().rounded_size(bytes, alignment);
     }
     [[nodiscard]] auto device() const
-        requires located_resource<R>
+        requires detail::names_device<R>
     {
         return get().device();
     }
@@ -198,8 +199,8 @@ public:
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
     }
 
-    /// Returns the resource that `handle` owns, for a `resource_ref`, which then does not depend on
-    /// `handle`.
+    /// Returns the resource that `handle` owns. A `resource_ref` made from `handle` calls this
+    /// function, so that the reference refers to the resource and not to `handle`.
     friend R& referred(shared const& handle) {
         detail::expect_resource(handle,
                                 "shared: the handle must hold a resource; it was moved from");
@@ -212,8 +213,10 @@ private:
 
     friend struct detail::shared_access;
 
-    [[nodiscard]] block& held() const noexcept {
-        expects(block_ != nullptr, "shared: the handle must hold a resource; it was moved from");
+    /// `at`: line of the program that called, for the report if the handle was moved from.
+    [[nodiscard]] block& held(call_site at = {}) const noexcept {
+        expects(block_ != nullptr, "shared: the handle must hold a resource; it was moved from",
+                at);
         return *block_;
     }
 
@@ -231,7 +234,8 @@ struct shared_access {
 } // namespace detail
 
 namespace with {
-/// Puts a stack into a `shared` handle: `source | with::stream_ordered | with::shared`.
+/// Puts a stack (a resource with all its upstreams) into a `shared` handle:
+/// `source | with::stream_ordered | with::shared`.
 inline constexpr detail::pending_layer<vram::shared> shared{};
 } // namespace with
 

@@ -36,8 +36,8 @@ public:
     using value_type    = Element;
     using resource_type = std::remove_reference_t<R>;
 
-    // If containers are assigned or swapped, so are their allocators: each block is freed by the
-    // allocator that allocated it.
+    // An assignment or a swap of containers also assigns or swaps their allocators, so that each
+    // block is freed by the allocator that allocated it.
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;
@@ -69,7 +69,7 @@ public:
 
     template <class Other>
     friend bool operator==(std_allocator const& a, std_allocator<Other, R> const& b) {
-        return a.mr_ == std_allocator{b}.mr_; // converts `b`: another type's `mr_` is private
+        return a.mr_ == std_allocator{b}.mr_; // converts `b`, because `b.mr_` is private
     }
 
 private:

@@ -53,8 +53,7 @@ private:
         }
         if (sums.live_changed()) {
             bool const added = step.what == story_step::action::allocated;
-            // An instant event for a change of the live bytes, as PyTorch's profiler writes it.
-            // `Bytes` is negative for a free.
+            // Writes an instant event as PyTorch's profiler does. For a free, `Bytes` is negative.
             event("i", "[memory]", e, [&] {
                 number("Addr", step.memory);
                 json_.key("Bytes");

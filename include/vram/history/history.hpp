@@ -41,7 +41,8 @@ struct history_options {
 using history_format = void (*)(history_record const&, detail::byte_file&);
 
 /// Writes `record` to the file `path` in a format, for example a record of `read_history`. A file
-/// of this name is replaced once the new one is complete. Throws `file_error`, `std::bad_alloc`.
+/// of this name is replaced once the new one is complete; a pipe or a device is written directly.
+/// Throws `file_error`, `std::bad_alloc`.
 ///
 ///     write_record(read_history("run.vram"), "run.pickle", viewer_pickle);
 inline void write_record(history_record const& record, std::string path, history_format format) {
@@ -50,20 +51,20 @@ inline void write_record(history_record const& record, std::string path, history
     out.close();
 }
 
-/// An observer that keeps the last events of the resources over it: time, kind, address, size,
-/// stream, thread, tag and line. `write` makes a file for a profiler or viewer.
+/// An observer that keeps the last events of the resources above it in the stack: time, kind,
+/// address, size, stream, thread, tag and line. `write` makes a file for a profiler or viewer.
 ///
 ///     auto memory = cuda_resource{} | with::stream_ordered |
 ///                   with::observed(history{history_options{.events = 1 << 20}}) | with::pool;
 ///     ...
 ///     memory.observer().write("run.pickle", viewer_pickle); // for pytorch.org/memory_viz
 ///
-/// Further events overwrite the oldest. A record lists all chunks of the resources, also those
-/// older than its events. A `history_trigger` writes a file at the end of the process, after a
-/// refusal, or on a signal.
+/// If there is no more room, new events overwrite the oldest events. A record always lists all
+/// chunks of the resources, even if their events were overwritten. A `history_trigger` writes a
+/// file at the end of the process, after a refusal, or on a signal.
 ///
-/// Failure   `observe` never throws; `record` throws `std::bad_alloc`, and `write` also
-///           `file_error`.
+/// Failure   `observe` never throws; the constructor and `record` throw `std::bad_alloc`, and
+///           `write` also `file_error`.
 /// Threads   Any thread may call any function.
 /// Cost      `observe`: 12 to 18 ns, or 60 ns with a call stack of 8 frames.
 class history {
@@ -74,8 +75,8 @@ public:
         expects(options.device <= detail::largest_history_device,
                 "history: `device` must be at most 4095");
     }
-    /// Copies share the events. A move also only copies, because a resource stack (see
-    /// `with::observed`) may still call its observer after it was moved from.
+    /// Copies share the stored events. A move makes a copy, because a resource stack (see
+    /// `with::observed`) may still call its observer after the stack was moved from.
     history(history const&) noexcept            = default;
     history& operator=(history const&) noexcept = default; ///< shares the events
 
@@ -93,8 +94,8 @@ public:
             [[likely]] {
             state_->append(thread, [&](auto&& to) { store(e, thread, state_->frames(), to); });
         } else {
-            // Passes a copy: with a reference to `e`, the compiler would keep the members of `e` in
-            // memory on the frequent path above too.
+            // Passes a copy of `e` to `observe_rare`. If `e` were passed by reference, the compiler
+            // would have to store its members in memory for the frequent path above, too.
             memory_event<Stream> copy{e.kind, e.name, e.resource,   e.memory,     e.bytes,
                                       {},     e.at,   e.any_stream, e.until_reset};
             if (e.stream.has_value()) { copy.stream.emplace(*e.stream); }
@@ -102,8 +103,8 @@ public:
         }
     }
 
-    /// Returns a copy of the kept events in order of time, without those older than an overwritten
-    /// one, and of the list of present chunks.
+    /// Returns a copy of the kept events in order of time, and of the list of present chunks. The
+    /// copy leaves out events that are older than an overwritten event.
     [[nodiscard]] history_record record() const { return state_->record(); }
 
     /// Returns the number of events since the construction, including the lost ones.

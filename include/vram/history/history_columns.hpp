@@ -113,14 +113,14 @@ private:
     unsigned      shift_      = 64;
     std::uint64_t last_time_  = 0;
     std::uint64_t last_place_ = 0;
-    /// True if an event has `escape - 1` bytes or more: instead of its size plus 1, the file stores
-    /// `escape` and then the size, and it begins with `magic_with_escape`.
+    /// True if the size of an event (the size of its block or chunk) is `escape - 1` bytes or more.
+    /// The file then begins with `magic_with_escape`, and stores `escape` before such a size.
     bool        escaped_ = false;
     std::string contexts_, context_, time_, memory_, bytes_;
 
     std::unordered_map<std::string, std::size_t> ids_;
-    /// Size of the last event at each address. If the next event at the address has the same size,
-    /// such as the free of a block, the file stores 0 in its place.
+    /// Size of the latest event so far at each address. If the next event at this address (such as
+    /// the free of the block) has the same size, the file stores 0 instead of the size.
     std::unordered_map<std::uint64_t, std::uint64_t> sizes_;
 };
 

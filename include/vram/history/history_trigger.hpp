@@ -19,7 +19,8 @@ namespace vram {
 
 /// Writes the events of a `history` to a file at the end of the process, after a refusal, or on a
 /// signal. The file is replaced each time. The trigger stays until the end of the process, even if
-/// this object, the history and its stack have ended before.
+/// this object, the history and its stack have ended before. It writes nothing in a forked child of
+/// the process that made it.
 ///
 ///     history_trigger{memory.observer(), "run.pickle", viewer_pickle}
 ///         .at_exit()
@@ -32,15 +33,16 @@ namespace vram {
 class history_trigger {
 public:
     history_trigger(history const& log, std::string path, history_format format)
-        : state_{log.state_}, file_{std::move(path), format} {}
+        : state_{log.state_}, file_{.path = std::move(path), .format = format} {}
 
-    /// Writes the file when `exit` is called or `main` returns, but not after `abort` or `_exit`.
+    /// Lets the trigger write the file when the program calls `exit` or returns from `main`, but
+    /// not after `abort` or `_exit`.
     history_trigger& at_exit() {
         at_end::add(state_, file_);
         return *this;
     }
-    /// Writes the file after each refusal of a resource, but at most once in each second of the
-    /// clock, also if another resource then grants the request.
+    /// Lets the trigger write the file after a resource has refused a request, at most once in each
+    /// second of the clock. A refusal counts even if another resource then grants the request.
     history_trigger& on_refusal() {
         state_->write_on_refusal(file_);
         return *this;
@@ -61,10 +63,10 @@ private:
     /// that writes them (`std::atexit`).
     class at_end {
     public:
-        static void add(state const& of, detail::history_file const& file) {
+        static void add(state const& of, detail::history_file const& which) {
             at_end&               all = only();
             std::lock_guard const held{all.mutex_};
-            all.files_.emplace_back(of, file);
+            all.files_.emplace_back(of, which);
             [[maybe_unused]] static int const armed = std::atexit(&write);
         }
 
@@ -77,7 +79,7 @@ private:
         static void write() {
             at_end&               all = only();
             std::lock_guard const held{all.mutex_};
-            for (auto const& [of, file] : all.files_) { file.write(*of); }
+            for (auto const& [of, which] : all.files_) { which.write(*of); }
             all.files_.clear();
         }
 

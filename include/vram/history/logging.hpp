@@ -49,8 +49,8 @@ struct logging_options {
 /// have no line. If the process is killed, the file keeps all lines, perhaps followed by empty
 /// ones.
 ///
-/// Failure   The constructor throws `file_error`; a line that cannot be written is counted by
-///           `lost()`.
+/// Failure   The constructor throws `file_error`; a line that cannot be written, or that a forked
+///           child would write, is counted by `lost()`.
 /// Threads   The rules are those of the upstream. The lines of a block are in order.
 /// Cost      About 0.4 us per call.
 template <class Upstream>
@@ -68,7 +68,7 @@ public:
           file_{std::make_unique<detail::log_file>(std::move(path), std::string{detail::csv_header},
                                                    options.most_bytes, options.older_files)} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<logging> Same>
     logging(Same& other) : logging{detail::refuse_copy(other)} {}
     template <std::same_as<logging> Same>
@@ -134,12 +134,12 @@ public:
     }
 
     /// Returns the number of lines since the construction that are in no file, because a write
-    /// failed.
+    /// failed or a forked child does not write.
     [[nodiscard]] std::uint64_t lost() const noexcept { return file_->lost(); }
 
 private:
-    /// A request in progress. The destructor logs a refusal, unless `got` was called with a block
-    /// or the request has 0 bytes.
+    /// One call that allocates. `got` logs an allocated block. If no block was allocated, the
+    /// destructor logs a refusal, except for a request of 0 bytes.
     class attempt {
     public:
         attempt(logging& owner, std::size_t bytes, stream const* on, call_site at) noexcept
@@ -172,7 +172,7 @@ private:
                           .line());
     }
 
-    std::unique_ptr<detail::log_file> file_; // a pointer: `log_file` cannot be moved
+    std::unique_ptr<detail::log_file> file_; // a pointer, because a `log_file` cannot be moved
 };
 
 namespace with {

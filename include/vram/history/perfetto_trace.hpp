@@ -18,8 +18,8 @@ namespace vram {
 
 namespace detail {
 
-/// Writes the packets of a Perfetto trace. The numbers are those of the fields of its messages in
-/// Perfetto's protos/perfetto/trace/.
+/// Writes the packets of a Perfetto trace. Numbers in the code are field numbers of the protobuf
+/// messages in Perfetto's directory protos/perfetto/trace/.
 class perfetto_packets {
 public:
     explicit perfetto_packets(byte_file& to) : to_{to} {}

@@ -137,8 +137,8 @@ private:
     column_reader                      from_;
     history_record                     made_;
     std::vector<history_record::event> contexts_;
-    /// True if the file begins with `magic_with_escape`: `escape` in the column of sizes then means
-    /// that the size follows.
+    /// True if the file begins with `magic_with_escape`. If a size in such a file is the number
+    /// `escape`, the next number is the real size.
     bool escaped_ = false;
 };
 

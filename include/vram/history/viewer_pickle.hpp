@@ -16,8 +16,9 @@ namespace vram {
 ///
 ///     memory.observer().write("run.pickle", viewer_pickle);
 ///
-/// Chunks of the innermost observed resources are segments; blocks are those of the outermost ones.
-/// A block older than the record appears only when freed.
+/// If several observed resources lie over each other, the segments are the chunks of the lowest
+/// one, and the blocks are those of the uppermost one. A block that was allocated before the first
+/// event of the record appears only when it is freed.
 ///
 /// Failure   Throws `file_error`, `std::bad_alloc`.
 /// Cost      Less than 2 us, and about 100 bytes in the file, for each event.

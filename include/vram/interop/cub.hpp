@@ -51,8 +51,8 @@ void cub_run(R& memory, cuda_stream_view s, Algorithm algorithm,
     std::size_t bytes = 0;
     cuda_check(algorithm(static_cast<void*>(nullptr), bytes));
     buffer<R&> storage{memory, s, bytes, default_alignment, at};
-    // CUB needs a pointer that is not null: with null it would only return the size again, and not
-    // run.
+    // If the algorithm needs no storage, passes the address of `none`. With a null pointer, CUB
+    // would only return the size again, and not run.
     static char none = 0;
     cuda_check(algorithm(bytes != 0 ? storage.data() : static_cast<void*>(&none), bytes));
 }
@@ -96,8 +96,8 @@ template <class R>
     requires resource_for<R, cuda_platform, device_accessible>
 class cub_environment {
 public:
-    /// Type of the handle through which CUB allocates: a view of a stack that cannot be copied, or
-    /// a copy of a handle.
+    /// Type of the object through which CUB allocates: a view of the stack if `R` cannot be copied,
+    /// or a copy of the handle if `R` is a handle.
     using memory_type = decltype(as_mr(std::declval<R&>()));
 
     /// Makes an environment with temporary storage from `memory` on the stream `s`.

@@ -4,8 +4,9 @@
 /// \file
 /// `dlpack` uses a tensor of another library without a copy; `to_dlpack` gives an array to one.
 
-#include <vram/base/align.hpp>                // is_aligned, unsatisfiable
-#include <vram/base/core/report_caught.hpp>   // report_failed_call
+#include <vram/base/align.hpp>              // is_aligned, unsatisfiable
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/concepts/core/await_device.hpp>
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/memory_kind.hpp>      // memory_kind, knows_memory
 #include <vram/concepts/platform_of.hpp>
@@ -14,7 +15,8 @@
 #include <vram/interop/core/dlpack_tensor.hpp> // dlpack_versioned, dlpack_unversioned
 #include <vram/interop/dlpack_error.hpp>
 
-#include <concepts> // constructible_from
+#include <algorithm> // find
+#include <concepts>  // constructible_from
 #include <cstddef>
 #include <cstdint>
 #include <memory>      // make_unique
@@ -76,7 +78,7 @@ template <detail::dlpack_managed Managed = dlpack_versioned, detail::gives_memor
 ///           `stream` cannot access; the tensor then still belongs to the caller.
 /// Threads   One thread at a time.
 /// Streams   The owner of the tensor must have ordered `stream` after its own work. The destructor
-///           blocks the host until the work of `stream` is complete.
+///           blocks the host until the work of `stream` (in a capture: of its device) is complete.
 template <class Platform>
 class dlpack {
 public:
@@ -98,6 +100,10 @@ public:
         auto const& t = tensor->dl_tensor;
         if (t.ndim < 0) {
             throw dlpack_error{"vram: a DLPack tensor has an impossible number of dimensions",
+                               static_cast<long long>(t.ndim)};
+        }
+        if (t.ndim > 0 && t.shape == nullptr) {
+            throw dlpack_error{"vram: a DLPack tensor has no shape; its number of dimensions is",
                                static_cast<long long>(t.ndim)};
         }
         read(static_cast<std::int32_t>(t.device.device_type),
@@ -227,7 +233,8 @@ private:
         shape_ = shape;
         strides_ =
             strides != nullptr ? std::span{strides, shape.size()} : std::span<std::int64_t const>{};
-        size_ = 1;
+        // The other extents of an empty tensor may have a product of any size.
+        size_ = std::ranges::find(shape, 0) != shape.end() ? 0 : 1;
         for (std::int64_t const extent : shape) {
             bool const fits =
                 extent <= 0 || size_ <= unsatisfiable / static_cast<std::uint64_t>(extent);
@@ -240,22 +247,30 @@ private:
     void give_back() noexcept {
         if (tensor_ == nullptr) { return; }
         try {
-            typename Platform::device_guard const on{device_of_streams()};
-            Platform::synchronize(stream_);
+            wait();
         } catch (...) { detail::report_failed_call("waiting for the stream of a DLPack tensor"); }
         delete_(std::exchange(tensor_, nullptr));
     }
+    /// Waits for the work of `stream_`. If it is being captured, waits for its device instead.
+    void wait() const {
+        auto                                  where = device_of_streams();
+        typename Platform::device_guard const on{where};
+        if (!Platform::capturing(stream_)) { return Platform::synchronize(stream_); }
+        try {
+            where = Platform::device_of(stream_);
+        } catch (...) {} // unknown because of the capture: probably that of the tensor
+        detail::await_device<Platform>(where);
+    }
     /// Returns true if the tensor has memory of another device than that of `stream_`. Returns
-    /// false for other kinds of memory, and during a capture, in which the stream's device may be
-    /// unknown.
+    /// false for other memory, and during a capture, when the stream's device may be unknown.
     [[nodiscard]] bool far_from_stream() const {
         if (kind_ != memory_kind::device || Platform::capturing(stream_)) { return false; }
         auto const                            there = device_of_streams();
         typename Platform::device_guard const on{there};
         return !(Platform::device_of(stream_) == there);
     }
-    /// Returns the device that must be current in calls with the stream: that of the tensor, or for
-    /// host memory the present one.
+    /// Returns the device that must be current in calls with `stream_`: for device or managed
+    /// memory the device of the tensor, for host memory the device that is current now.
     [[nodiscard]] typename Platform::device device_of_streams() const {
         if constexpr (std::constructible_from<typename Platform::device, int>) {
             bool const there = kind_ == memory_kind::device || kind_ == memory_kind::managed;

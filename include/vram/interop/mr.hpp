@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstring>     // strncmp
 #include <new>         // bad_alloc
+#include <stdexcept>   // invalid_argument
 #include <type_traits> // conditional_t, remove_cvref_t
 #include <utility>
 
@@ -156,8 +157,8 @@ public:
     }
     template <class... Words>
         requires(has_property<R, Words> && ...)
-    /// Converts to CCCL's `resource_ref`. Before CCCL 3.1, this class has only functions without a
-    /// stream.
+    /// Converts a temporary to CCCL's `resource_ref`. Before CCCL 3.1, a `resource_ref` has only
+    /// functions without a stream.
     operator ::cuda::mr::resource_ref<Words...>() && {
         return ::cuda::mr::resource_ref<Words...>{static_cast<Lent&>(*this)};
     }
@@ -167,8 +168,8 @@ public:
 } // namespace detail
 
 #if CCCL_VERSION >= 3004000
-/// Stops `::cuda::mr::resource_ref{stack}` with a message. CCCL asks each resource for this
-/// property before it asks if the resource can be copied.
+/// Stops the compilation of `::cuda::mr::resource_ref{stack}` if `stack` cannot be copied. The
+/// compiler then names this function, because CCCL first asks for the property `P`.
 template <class R, std::same_as<::cuda::mr::dynamic_accessibility_property> P>
     requires synchronous_resource<R> && (!std::copyable<R>) && detail::copied_by_cccl<R>::value
 void get_property(R const&, P) = delete;
@@ -237,8 +238,8 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // The functions of a resource have other names before CCCL 3.1 (`#else`), such as
-    // `allocate_async`.
+    // The functions `take` and `give` call `resource_`. Before CCCL 3.1 (`#else`), the functions of
+    // a resource have other names, such as `allocate_async`.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);
@@ -276,9 +277,15 @@ private:
         try {
             return call();
         } catch (out_of_memory const&) {
-            // This exception of vram's own resources has more numbers, so it is rethrown unchanged.
+            // Passes on an exception of vram unchanged: it describes the refusal better than
+            // `refused` could.
             throw;
         } catch (std::bad_alloc const&) {
+            throw refused(bytes, alignment);
+        } catch (std::invalid_argument const&) {
+            // CCCL's resources throw `std::invalid_argument` for an alignment above their largest.
+            // Above the default alignment, this is therefore a refusal (`out_of_memory`).
+            if (alignment <= default_alignment) { throw; }
             throw refused(bytes, alignment);
         } catch (::cuda::cuda_error const& e) {
             if (!detail::about_memory(e)) { throw; }
@@ -295,7 +302,8 @@ template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 mr(Resource) -> mr<Resource>;
 
-/// `mr{pool}` borrows a pool of CCCL that cannot be copied, by the pool's type of reference.
+/// `mr{pool}` borrows a CCCL pool that cannot be copied: the `mr` stores the pool's
+/// `reference_type`. The pool must outlive the `mr`.
 template <class Pool>
     requires std::derived_from<Pool, typename Pool::reference_type> && (!std::copyable<Pool>)
 mr(Pool&) -> mr<typename Pool::reference_type>;
@@ -309,8 +317,8 @@ mr(Pool&) -> mr<typename Pool::reference_type>;
 ///
 ///     auto x = ::cuda::make_buffer<float>(stream, as_mr(stack), n, ::cuda::no_init);
 ///
-/// Objects of `shared`, `any_resource` and `resource_ref` that are not temporary need no view,
-/// except for CCCL 3.2 and 3.3.
+/// Objects of `shared`, `any_resource` and `resource_ref` that are not temporary need no view. With
+/// CCCL 3.2 and 3.3, they need it, too.
 template <resource R>
 class mr_view : public detail::addressable<resource_ref_of<R>>,
                 public detail::default_queries_of<detail::ordered_properties<R>>,
@@ -321,9 +329,9 @@ public:
         : detail::addressable<resource_ref_of<R>>{resource_ref_of<R>{stack}} {}
 };
 
-/// A copyable handle of vram, such as `shared`, as a resource of CCCL and RMM, made by `as_mr`.
-/// Keeps the stack of a `shared` or `any_resource` alive. Its type `default_queries` tells CCCL's
-/// `make_buffer` the properties of the memory.
+/// A resource for CCCL and RMM that stores a copyable handle of vram, such as `shared`. `as_mr`
+/// makes it. A stored `shared` or `any_resource` keeps its stack (a resource with its upstreams)
+/// alive. The type `default_queries` tells CCCL's `make_buffer` the properties of the memory.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     f(as_mr(memory)); // f takes a ::cuda::mr::resource_ref
@@ -345,8 +353,8 @@ template <resource R>
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
 }
-/// Makes a resource for CCCL and RMM from a copyable handle. A `shared` or `any_resource` is
-/// copied, and keeps the stack alive.
+/// Makes a resource for CCCL and RMM that stores the copyable handle `handle`. A stored `shared` or
+/// `any_resource` keeps its stack (a resource with its upstreams) alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] mr_handle<Handle> as_mr(Handle handle) noexcept {

@@ -23,8 +23,8 @@ namespace vram {
 /// Cost      Without a tool that of `tagged`, and one load. With a tool also two calls of the tool.
 class [[maybe_unused]] nvtx_tagged {
 public:
-    /// Begins a scope with a tag, from the arguments of `tagged`, and an NVTX range of that name.
-    /// The destructor ends both.
+    /// Begins a scope with a tag, and an NVTX range with the name of the tag. The arguments are
+    /// those of `tagged`. The destructor ends the scope and the range.
     template <class... Name>
         requires std::is_constructible_v<tagged, Name...>
     [[nodiscard]] explicit nvtx_tagged(Name&&... name) noexcept

@@ -56,15 +56,16 @@ class pmr final : public std::pmr::memory_resource {
 public:
     using resource_type = std::remove_reference_t<R>;
 
-    /// Stores the resource `mr` by value, or, if `R` is a reference type, borrows it: it must then
-    /// outlive this object.
+    /// Stores the resource `mr` by value. If `R` is a reference type, borrows `mr` instead: `mr`
+    /// must then outlive this object.
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
     pmr(pmr&&) = delete; // not movable, because containers point to it
 
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
 
 private:
-    // The standard requires a non-null pointer for 0 bytes. vram returns null for that.
+    // Returns `bytes`, or 1 instead of 0. For 0 bytes, the standard requires a non-null pointer,
+    // but vram's resources return null.
     static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
 
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {
@@ -118,13 +119,13 @@ public:
                                       std::size_t alignment = default_alignment) {
         expects(valid_alignment(alignment), "pmr_source: the alignment must be a power of two");
         if (bytes == 0) { return nullptr; }
-        // Sizes above `largest` are refused here: some libraries round a size up without a test for
-        // overflow.
+        // Refuses very large sizes here, because some memory resources round a size up without a
+        // test for overflow.
         if (align(bytes, alignment) > largest) { throw refused(bytes, alignment); }
         try {
             return memory_->allocate(bytes, alignment);
         } catch (out_of_memory const&) {
-            throw; // This exception already has the numbers of the resource that refused.
+            throw; // passes on an exception of vram, which describes the refusal in full
         } catch (std::bad_alloc const&) { throw refused(bytes, alignment); }
     }
     void deallocate_sync(void* p, std::size_t bytes,

@@ -74,7 +74,7 @@ public:
         handle_.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the handle of the stack.
+    /// Returns the handle of the stack (a resource with its upstreams) that this resource uses.
     [[nodiscard]] Handle const& upstream() const noexcept { return handle_; }
 
     friend bool operator==(rmm_resource const& a, rmm_resource const& b) {
@@ -92,14 +92,15 @@ private:
     Handle handle_;
 };
 
-/// Returns a resource for RMM that borrows `stack`; the stack must outlive it and every block.
+/// Returns a resource for RMM that borrows `stack`. The stack must outlive the returned resource
+/// and every block that was allocated from the resource.
 template <resource R>
     requires(!std::copyable<R>)
 [[nodiscard]] rmm_resource<resource_ref_of<R>> as_rmm(R& stack) noexcept {
     return rmm_resource<resource_ref_of<R>>{resource_ref_of<R>{stack}};
 }
-/// Makes a resource for RMM from a copyable handle. A `shared` or `any_resource` is copied, and
-/// keeps the stack alive.
+/// Makes a resource for RMM that stores the copyable handle `handle`. A stored `shared` or
+/// `any_resource` keeps its stack (a resource with its upstreams) alive.
 template <resource Handle>
     requires std::copyable<Handle>
 [[nodiscard]] rmm_resource<Handle> as_rmm(Handle handle) noexcept {

@@ -22,8 +22,8 @@
 namespace vram {
 
 namespace detail {
-/// A stream-ordered resource with host-accessible memory that cannot be copied. A
-/// `thrust_host_allocator` borrows the resource, which must outlive the allocator.
+/// The type of a stream-ordered resource that cannot be copied, and that has memory for the host. A
+/// `thrust_host_allocator` borrows such a resource, which must outlive the allocator.
 template <class R>
 concept lent_host_stack = requires { typename R::platform; } &&
                           resource_for<R, cuda_platform, host_accessible> && !std::copyable<R>;
@@ -67,16 +67,16 @@ public:
         detail::expect_resource(
             mr_, "thrust_host_allocator: the handle must hold a resource; it was moved from");
     }
-    /// Makes an allocator that shares the stack of `handle`.
+    /// Makes an allocator that shares the stack (a resource with its upstreams) of `handle`.
     template <class R>
     thrust_host_allocator(shared<R> const& handle) : thrust_host_allocator{any{handle}} {}
-    /// Borrows a stack, which must outlive the allocated memory.
+    /// Makes an allocator that borrows `stack`, which must outlive the allocated memory.
     template <class R>
         requires detail::lent_host_stack<R>
     thrust_host_allocator(R& stack) noexcept : mr_{ref{stack}} {}
     template <class Other>
     thrust_host_allocator(thrust_host_allocator<Other> const& other) noexcept : mr_{other.mr_} {}
-    // Written out, because nvcc would compile defaulted copy functions for the device as well,
+    // The copy functions are not defaulted. nvcc would also compile defaulted ones for the device,
     // where the handle `mr_` cannot be copied.
     thrust_host_allocator(thrust_host_allocator const& other) noexcept : mr_{other.mr_} {}
     thrust_host_allocator& operator=(thrust_host_allocator const& other) noexcept {
@@ -100,7 +100,7 @@ public:
         return a.mr_ == b.mr_;
     }
     friend bool operator!=(thrust_host_allocator const& a, thrust_host_allocator const& b) {
-        return !(a == b); // Thrust of CUDA 13.0 needs this operator
+        return !(a == b);
     }
 
 private:

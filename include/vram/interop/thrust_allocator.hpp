@@ -26,8 +26,9 @@
 namespace vram {
 
 namespace detail {
-/// A stack that cannot be copied, so that a `thrust_allocator` borrows it. The test of
-/// `R::platform` excludes Thrust's types first: further tests of these would be recursive.
+/// The type of a stack (a resource with its upstreams) that cannot be copied. A `thrust_allocator`
+/// borrows such a stack. The test for `R::platform` comes first: it excludes Thrust's own types,
+/// for which the other tests would be recursive.
 template <class R, bool Universal>
 concept lent_stack =
     requires { typename R::platform; } && resource_for<R, cuda_platform, device_accessible> &&
@@ -69,8 +70,8 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
     /// Makes an execution policy for the default stream from Thrust's device tag.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
-    // Thrust asks for the policy of a copy into a new vector: returns that of the vector, with its
-    // stream, instead of the default stream.
+    // Thrust asks this function for the policy of a copy into a new vector. Returns `to`, which has
+    // the stream of the vector. Otherwise Thrust would use the default stream.
     friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
                                                          thrust_system& to) {
         return to;
@@ -124,7 +125,7 @@ public:
     thrust_allocator()
         requires(!Universal)
         : mr_{current<cuda_platform>::get()} {}
-    /// Makes an allocator of the memory of `mr` on the stream `s`.
+    /// Makes an allocator that allocates from the resource in the handle `mr`, on the stream `s`.
     thrust_allocator(any mr, cuda_stream_view s = {})
         : mr_{std::move(mr)},
           stream_{s},
@@ -133,7 +134,7 @@ public:
         detail::expect_resource(
             mr_, "thrust_allocator: the handle must hold a resource; it was moved from");
     }
-    /// Borrows a stack, which must outlive the allocated memory.
+    /// Makes an allocator that borrows `stack`, which must outlive the allocated memory.
     template <class R>
         requires detail::lent_stack<R, Universal>
     thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
@@ -144,8 +145,8 @@ public:
     template <class Other>
     thrust_allocator(thrust_allocator<Other, Universal> const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
-    // No move constructor: a moved-from container still uses its allocator. Not defaulted, because
-    // nvcc compiles defaulted ones for the device as well.
+    // A move copies the allocator, because a moved-from container still uses it. The copy functions
+    // are not defaulted, because nvcc would also compile defaulted ones for the device.
     thrust_allocator(thrust_allocator const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
     thrust_allocator& operator=(thrust_allocator const& other) noexcept {
@@ -189,10 +190,9 @@ private:
 
     any              mr_;
     cuda_stream_view stream_{};
-    detail::stream_hold<cuda_platform>
-        /// Keeps the stream's handle valid if the stream is destroyed before the container.
-                held_{};
-    system_type system_{};
+    /// Keeps the handle of `stream_` valid if the stream is destroyed before the container.
+    detail::stream_hold<cuda_platform> held_{};
+    system_type                        system_{};
 };
 
 #undef VRAM_THRUST_CALL

@@ -30,8 +30,8 @@
 
 namespace vram {
 
-/// A stack for each device, made at the first request, with the functions of an allocator of
-/// PyTorch.
+/// A stack (a resource with its upstreams) for each device, with the functions of an allocator of
+/// PyTorch. The first request for a device makes the stack of the device.
 ///
 ///     static auto& memory = *new torch_allocator{
 ///         [](cuda_device d) { return pool{stream_ordered{cuda_resource{d}}}; }};
@@ -44,16 +44,16 @@ namespace vram {
 ///     extern "C" void my_record_stream(void* p, cudaStream_t s) { memory.record_stream(p, s); }
 ///
 /// PyTorch frees tensors until the process has ended, so the object must never be destroyed: hold
-/// it by a reference to a `new` one.
+/// it by a reference to an object made with `new`.
 ///
 /// Failure   `allocate` throws the exceptions of the stack. `deallocate` reports errors to the
 ///           error sink.
 /// Threads   Any thread may call, if any thread may call the stack.
-/// Streams   A free takes effect after the work of all streams announced by `record_stream`, and
-///           delays none of them. A block that a captured graph may use is kept until
-///           `forget_captures`.
-/// Cost      Two changes of the current device, and for the free of a block with recorded streams
-///           an event for each stream.
+/// Streams   A free takes effect after the work of all streams that `record_stream` announced for
+///           the block, and delays none of them. A block that a captured graph may use, or whose
+///           free fails, is not freed before `forget_captures`.
+/// Cost      Two changes of the current device. The free of a block with announced streams also
+///           costs an event for each stream.
 template <resource R>
 class torch_allocator {
 public:
@@ -62,17 +62,18 @@ public:
     using device        = typename platform::device;
     using stream        = typename platform::stream;
 
-    /// Largest number of devices: the numbers of the devices must be smaller than this.
+    /// Number of supported devices. The index of each device must be smaller than this number.
     static constexpr std::size_t most_devices = 64;
 
-    /// Makes an allocator. At its first use of a device `d`, it calls `make(d)` for the stack.
+    /// Makes an allocator without stacks. At the first use of a device `d`, the allocator calls
+    /// `make(d)`, which returns the stack of the device.
     template <class Make>
         requires std::same_as<std::invoke_result_t<Make&, device>, R>
     explicit torch_allocator(Make make)
         : make_{[make](device d) { return std::unique_ptr<R>{new R(make(d))}; }} {}
     torch_allocator(torch_allocator&&) = delete;
-    /// Waits for the devices of all stacks and of the streams of blocks kept for graphs. Then frees
-    /// these blocks, and destroys the stacks.
+    /// Waits for all devices that may use memory of the stacks. Then frees the blocks that are kept
+    /// for captured graphs, and destroys the stacks.
     ~torch_allocator() {
         try {
             for (device const d : devices()) { synchronize(d); }
@@ -107,8 +108,8 @@ public:
             keep(here, kept);
         } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
     }
-    /// Announces that `s` uses the block at `p`: a free takes effect after that use. A default
-    /// stream is the current device's.
+    /// Announces that the stream `s` uses the block at `p`. A later free of the block takes effect
+    /// after the work of `s`. A default stream is that of the current device.
     void record_stream(void const* p, stream s) {
         if (p == nullptr) { return; }
         user const            by{s, platform::current_device()};
@@ -123,7 +124,8 @@ public:
         typename platform::device_guard const on{d};
         return *of(d).stack;
     }
-    /// Trims the stacks of all devices (returns their unused memory). Returns the number of bytes.
+    /// Trims the stacks of all devices: each returns its unused memory to its upstream. Returns the
+    /// sum of the returned bytes.
     std::size_t trim()
         requires trimmable_resource<R>
     {
@@ -131,9 +133,9 @@ public:
         for_each_part([&](part& here) { total += here.stack->trim(); });
         return total;
     }
-    /// Frees the memory kept for captured graphs, here and in the stacks; no such graph may be
-    /// launched again. First waits for the devices of all stacks and blocks. Blocks of running
-    /// captures stay.
+    /// Frees the memory that this object and the stacks keep for captured graphs. The program must
+    /// not launch these graphs again. First waits for all devices that may use the memory. Blocks
+    /// that a running capture uses stay kept.
     void forget_captures() {
         for (device const d : devices()) { detail::await_device<platform>(d); }
         for_each_part([](part& here) {
@@ -143,35 +145,37 @@ public:
     }
 
 private:
-    /// A stream that uses a block, and the device that was current then.
+    /// A stream that `record_stream` announced for a block, and the device that was current then.
     struct user {
         stream on{};
         device where{};
 
         friend bool operator==(user const&, user const&) = default;
     };
-    /// A block that is freed after the work of its own stream `on`, and of the `others`, which
-    /// `record_stream` announced.
+    /// A block that the program has freed, but that streams may still use: `on`, the stream of the
+    /// allocation, and `others`, the streams that `record_stream` announced.
     struct late_free {
         void*             p     = nullptr;
         std::size_t       bytes = 0;
         stream            on{};
         std::vector<user> others;
-        /// Devices of `on` and of the `others`, for the waits in `forget_captures`. Set only if the
-        /// block is kept for graphs.
+        /// The devices of `on` and of `others`, for which `forget_captures` and the destructor
+        /// wait. Empty unless the block is kept for captured graphs.
         std::vector<device> devices;
     };
-    /// The resource for the memory of one device, with its lock.
+    /// All that belongs to one device: the stack (a resource with its upstreams), a stream for
+    /// frees, and the blocks kept for captured graphs.
     struct part {
         explicit part(device d, std::unique_ptr<R> made)
             : where{d}, stack{std::move(made)}, joined{d} {}
 
         device             where;
         std::unique_ptr<R> stack;
-        /// Stream on which a block with recorded streams is freed, after a wait for all of them.
+        /// Stream that frees the blocks for which `record_stream` announced streams. Before each
+        /// such free, it waits for all streams that use the block.
         typename platform::own_stream joined;
         std::mutex                    mutex;
-        std::list<late_free>          kept; ///< not yet freed: captured graphs may use them
+        std::list<late_free>          kept; ///< freed blocks that captured graphs may use
     };
 
     template <class Function>
@@ -190,16 +194,16 @@ private:
         add(late.devices, device_of({late.on, of_stack}));
         for (user const& other : late.others) { add(late.devices, device_of(other)); }
     }
-    /// Returns the device of the stream `u.on`. If the query fails, as it may during a capture,
-    /// returns the stored device `u.where`.
+    /// Returns the device of the stream `u.on`. If the platform refuses the query, as it may during
+    /// a capture, returns `u.where`, the device that was stored with the stream.
     [[nodiscard]] static device device_of(user const& u) noexcept {
         try {
             typename platform::device_guard const on{u.where};
             return platform::device_of(u.on);
         } catch (...) { return u.where; }
     }
-    /// Returns the devices that may use memory of the stacks: those of the stacks, and those of the
-    /// streams of blocks kept for graphs.
+    /// Returns the devices that may use memory of the stacks: the devices of the stacks, and the
+    /// devices of all streams that use blocks in `kept`.
     [[nodiscard]] std::vector<device> devices() {
         std::vector<device> all;
         for_each_part([&](part& here) {
@@ -237,7 +241,7 @@ private:
         }
     }
 
-    /// Returns the recorded streams of the block at `p`, and forgets them.
+    /// Removes and returns the streams that `record_stream` announced for the block at `p`.
     [[nodiscard]] std::vector<user> recorded_on(void* p) {
         if (any_recorded_.load(std::memory_order_relaxed) == 0) [[likely]] { return {}; }
         std::lock_guard const lock{mutex_};
@@ -249,12 +253,14 @@ private:
         return users;
     }
 
-    /// Frees the block of `late` after the work of its streams. Returns false, without a free, if a
-    /// graph may use the block.
-    [[nodiscard]] static bool free_now(part& here, late_free const& late) {
+    /// Frees the block of `late` after the work of all streams that use the block. Returns false,
+    /// and frees nothing, if a captured graph may use the block, or if a call of the platform
+    /// fails, which is reported.
+    [[nodiscard]] static bool free_now(part& here, late_free const& late) noexcept {
         try {
             if (captured(late)) { return free_in_capture(here, late); }
-            // Passes errors to the error sink after the unlock: the sink may call this object.
+            // Delays error reports until `lock` is released, because the error sink may call this
+            // object.
             detail::postponed_errors const reports;
             std::lock_guard const          lock{here.mutex};
             stream const                   joined = here.joined.view();
@@ -263,14 +269,17 @@ private:
             if (joins) { here.stack->deallocate(joined, late.p, late.bytes); }
             return joins;
         } catch (...) { detail::report_failed_call("ordering the free of a block of PyTorch"); }
-        if (captured(late)) { return false; }
-        detail::await_device<platform>(here.where);
-        for (user const& other : late.others) {
-            typename platform::device_guard const on{other.where};
-            detail::await_device<platform>(platform::device_of(other.on));
-        }
-        here.stack->deallocate(late.on, late.p, late.bytes);
-        return true;
+        try {
+            if (captured(late)) { return false; }
+            detail::await_device<platform>(here.where);
+            for (user const& other : late.others) {
+                typename platform::device_guard const on{other.where};
+                detail::await_device<platform>(platform::device_of(other.on));
+            }
+            here.stack->deallocate(late.on, late.p, late.bytes);
+            return true;
+        } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
+        return false;
     }
     [[nodiscard]] static bool free_in_capture(part& here, late_free const& late) {
         if constexpr (requires(stream s) { platform::capture_of(s); }) {
@@ -286,11 +295,12 @@ private:
             return false;
         }
     }
-    /// Makes `after` wait for the work of `before.on`. Returns false instead if only `before.on` is
-    /// being captured (`in_capture` is false), because the wait would capture `after` too.
+    /// Makes the stream `after` wait for the work of the stream `before.on`. `in_capture` must be
+    /// true if both streams are in one capture. If only `before.on` is being captured, returns
+    /// false: a wait would add `after` to the capture.
     [[nodiscard]] static bool join(stream after, user const& before, bool in_capture) {
         typename platform::device_guard const on{before.where};
-        // An event must belong to the device of the stream on which it is recorded, `before.on`.
+        // Makes an event of the device of `before.on`: a stream records only events of its device.
         typename platform::event end{platform::device_of(before.on)};
         platform::record(end, before.on);
         if (!in_capture && platform::capturing(before.on)) { return false; }
@@ -309,8 +319,9 @@ private:
         std::lock_guard const lock{here.mutex};
         here.kept.splice(here.kept.end(), kept);
     }
-    /// Frees the kept blocks of which no stream is being captured now. The others stay kept.
-    /// Reports failed frees to the error sink.
+    /// Frees each kept block (a block that captured graphs may use) if none of the block's streams
+    /// is being captured now. The other blocks, and those whose free fails, stay kept. Reports
+    /// failed frees to the error sink.
     static void free_kept(part& here) {
         std::list<late_free> all;
         {
@@ -321,7 +332,7 @@ private:
             try {
                 return !captured(each) && free_now(here, each);
             } catch (...) { detail::report_failed_call("freeing a block of PyTorch"); }
-            return true;
+            return false;
         });
         keep(here, all);
     }

@@ -28,8 +28,8 @@ enum class aligned_size { as_asked, rounded_up };
 ///
 ///     aligned mr{cuda_resource{}, 2_MiB, aligned_size::rounded_up};   // whole pages
 ///
-/// Failure   The functions fail as those of the upstream. For a size that cannot be rounded up, the
-///           upstream gets one that it refuses (`unsatisfiable`).
+/// Failure   The functions fail as those of the upstream. If a size is too large to be rounded up,
+///           the upstream refuses the request.
 /// Threads   The rules are those of the upstream.
 /// Cost      Two additions per call. Rounding adds less than the alignment to each block.
 template <class Upstream>
@@ -47,7 +47,7 @@ public:
         expects(valid_alignment(least), "aligned: the alignment must be a power of two");
     }
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<aligned> Same>
     aligned(Same& other) : aligned{detail::refuse_copy(other)} {}
     template <std::same_as<aligned> Same>
@@ -124,8 +124,8 @@ public:
     }
 
 private:
-    /// Returns `ask()`. An `out_of_memory` that it throws gets the size and alignment of the
-    /// caller's request.
+    /// Calls `ask`, which makes a request to the upstream, and returns the result. If `ask` throws
+    /// `out_of_memory`, stores the size and alignment that the caller requested in the exception.
     template <class Ask>
     static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
         try {

@@ -18,7 +18,8 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
-/// A handle (such as `shared`) to a resource of a known type, which its `get()` returns.
+/// A type like `shared`, which is a handle to a resource: its function `get()` returns the
+/// resource.
 template <class Stack>
 concept is_handle =
     requires(Stack& s) { typename std::remove_cvref_t<decltype(s.get())>::platform; };

@@ -8,7 +8,8 @@
 #include <vram/base/core/lock.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/out_of_memory.hpp>
-#include <vram/concepts/core/diagnosed.hpp> // check_pair, refuse_copy
+#include <vram/concepts/core/diagnosed.hpp>    // check_pair, refuse_copy
+#include <vram/concepts/core/refused_free.hpp> // was_freed
 #include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, rounding_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/core/address_set.hpp>
@@ -21,17 +22,19 @@
 
 namespace vram {
 
-/// Allocates from the primary resource, or, if that has no memory, from the secondary.
+/// Allocates from the primary resource. If the primary has no memory, allocates from the secondary.
 ///
 ///     fallback mr{limiting{cuda_resource{}, 4_GiB}, managed_resource{}};
 ///
-/// The addresses of live blocks of the secondary are stored in a table, so every block is freed by
-/// the resource that allocated it, even if neither can tell its own addresses (`owns`).
+/// The layer stores the addresses of all live blocks of the secondary in a table. Each block is
+/// therefore freed by the resource that allocated it, even if the resources have no function
+/// `owns`.
 ///
-/// Failure   The exceptions of the secondary are rethrown. If the primary has `try_allocate`, any
-///           failure of it leads to the secondary; otherwise only `out_of_memory` does. If there is
-///           no host memory for an entry of the table, the secondary is not called: `allocate`
-///           throws `std::bad_alloc`, and `try_allocate` returns null.
+/// Failure   If the secondary fails too, its exception is rethrown. If the primary has
+///           `try_allocate`, the secondary is asked after any failure of the primary. Otherwise the
+///           secondary is asked only after `out_of_memory`. If the table cannot grow for lack of
+///           host memory, the secondary is not asked: `allocate` throws `std::bad_alloc`, and
+///           `try_allocate` returns null.
 /// Threads   The rules are those of the less safe of the two resources.
 /// Cost      One lock per free, and two per allocation from the secondary. A refusal costs an
 ///           exception if the primary has no `try_allocate`.
@@ -53,7 +56,7 @@ public:
     fallback(Primary primary, Secondary secondary)
         : base{std::move(primary), std::move(secondary)} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<fallback> Same>
     fallback(Same& other) : fallback{detail::refuse_copy(other)} {}
     template <std::same_as<fallback> Same>
@@ -119,8 +122,8 @@ public:
         });
     }
 
-    /// Returns memory that the stream may use without a wait, of the primary or else of the
-    /// secondary resource, or null.
+    /// Returns memory that the stream may use without a wait, or null. Asks the primary resource
+    /// first, and then the secondary. A resource without this function is skipped.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -144,12 +147,18 @@ public:
                     call_site at = call_site::current()) noexcept
         requires ordered
     {
-        if (was_second(p)) { return sited{secondary(), at}.deallocate(s, p, bytes, alignment); }
+        if (was_second(p)) {
+            return give_second(p,
+                               [&] { sited{secondary(), at}.deallocate(s, p, bytes, alignment); });
+        }
         sited{primary(), at}.deallocate(s, p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        if (was_second(p)) { return sited{secondary(), at}.deallocate_sync(p, bytes, alignment); }
+        if (was_second(p)) {
+            return give_second(
+                p, [&] { sited{secondary(), at}.deallocate_sync(p, bytes, alignment); });
+        }
         sited{primary(), at}.deallocate_sync(p, bytes, alignment);
     }
 
@@ -168,8 +177,8 @@ public:
         return from_second_.size();
     }
 
-    /// Returns the primary resource. Each allocation asks it first; `try_allocate_ready` only if it
-    /// has that function.
+    /// Returns the primary resource, which gets each request first. `try_allocate_ready` skips the
+    /// primary if the primary does not have that function.
     [[nodiscard]] Primary&       primary() noexcept { return this->first_; }
     [[nodiscard]] Primary const& primary() const noexcept { return this->first_; }
     /// Returns the secondary resource, which gets a request if the primary has no memory for it.
@@ -177,8 +186,8 @@ public:
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 
 private:
-    /// An entry in the table of the secondary's blocks, reserved before the allocation, so that a
-    /// lack of host memory cannot lose a block.
+    /// Reserves an entry in the table `from_second_` before the secondary resource allocates a
+    /// block. The destructor stores the block's address in this entry, and therefore cannot fail.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {
@@ -214,9 +223,22 @@ private:
         return from_second_.erase(p);
     }
 
+    /// Frees the block at `p` with `free()`. If the secondary refuses the free, for example because
+    /// of a wrong size, adds the block to the table again: a valid free of the block may follow.
+    template <class Free>
+    void give_second(void const* p, Free const& free) noexcept {
+        if (detail::was_freed(p, free)) [[likely]] { return; }
+        auto const held = lock_.hold();
+        try { // `last_refused` is the address of `p`, which compilers take for invalid after a free
+            from_second_.reserve(asking_ + 1);
+            from_second_.insert(reinterpret_cast<void const*>(detail::last_refused));
+        } catch (...) {} // no host memory: the primary gets the next free, and refuses it
+    }
+
     detail::lock        lock_;
     detail::address_set from_second_;
-    /// Number of running requests to `secondary()`. The table has room for the block of each.
+    /// Number of requests to the secondary resource that are in progress. The table `from_second_`
+    /// has a free entry for each of them.
     std::size_t asking_ = 0;
 };
 

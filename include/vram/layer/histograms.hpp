@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// A number of occurrences for each power of two: entry 0 counts zeros, and entry i the values from
-/// 2^(i-1) to 2^i - 1.
+/// Counts values by powers of two: entry 0 counts zeros, and entry i counts the values from 2^(i-1)
+/// to 2^i - 1.
 ///
 ///     histogram sizes;
 ///     sizes.add(1000);                     // entry 10: 512 to 1023
@@ -89,8 +89,8 @@ public:
             begins_.at(p) = clock::now();
         } catch (...) {}
     }
-    /// Counts the lifetime of the block at `p`, which is freed now, if `allocated` has stored its
-    /// time. Otherwise returns false.
+    /// Called when the block at `p` is freed. If `allocated` has stored the time of its allocation,
+    /// counts the lifetime of the block and returns true. Otherwise returns false.
     bool freed(void const* p) noexcept {
         clock::time_point begin;
         if (!begins_.take(p, begin)) { return false; }

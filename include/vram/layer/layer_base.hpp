@@ -28,8 +28,8 @@ public:
     using stream        = typename platform::stream;
     using properties    = typename Upstream::properties;
 
-    /// Selected if a stream is passed but the upstream has no stream order. Does not compile: the
-    /// error message names the alternatives.
+    /// Selected for a call `allocate(stream, bytes)` if the upstream has no stream order. Does not
+    /// compile: the error message names the alternatives.
     template <detail::not_a_size Stream>
         requires(!resource<Upstream>)
     [[nodiscard]] void* allocate(Stream&&, std::size_t) {
@@ -73,7 +73,7 @@ public:
         return upstream_.rounded_size(bytes, alignment);
     }
     [[nodiscard]] auto device() const
-        requires located_resource<Upstream>
+        requires detail::names_device<Upstream>
     {
         return upstream_.device();
     }

@@ -9,8 +9,9 @@
 #include <vram/base/over_limit.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // always_false, checked_upstream, refuse_copy
 #include <vram/concepts/core/observation.hpp>
-#include <vram/concepts/observer.hpp> // memory_event_kind
-#include <vram/concepts/powers.hpp>   // fallible_resource, reusing_resource
+#include <vram/concepts/core/refused_free.hpp> // was_freed
+#include <vram/concepts/observer.hpp>          // memory_event_kind
+#include <vram/concepts/powers.hpp>            // fallible_resource, reusing_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/layer_base.hpp>
 #include <vram/layer/with.hpp> // with::layer
@@ -21,24 +22,24 @@
 
 namespace vram {
 
-/// A resource that never has more than `limit` live bytes.
+/// A layer with at most `limit` live bytes: it refuses requests that exceed the limit.
 ///
 ///     limiting mr{cuda_async_resource{}, 2_GiB};
 ///
-/// A request counts the size that the upstream allocates for it (`rounded_size`), or, if the
-/// upstream does not have that function, the requested size. Put the layer *under* a pool to limit
-/// the memory that the pool takes from the device. Put it *over* a pool to limit the memory that
-/// clients take from the pool; the pool itself may then reserve more of the device.
+/// A request counts with the size that the upstream allocates for it (`rounded_size`). If the
+/// upstream does not have that function, the requested size counts. Put the layer *under* a pool to
+/// limit the memory that the pool takes from the device. Put it *over* a pool to limit the memory
+/// that clients take from the pool; the pool itself may then reserve more of the device.
 ///
 /// Failure   A request that exceeds the limit throws `over_limit`, or returns null from
 ///           `try_allocate`, before the upstream is called. If the upstream fails, `used()` is
 ///           unchanged.
-/// Threads   The rules are those of the upstream. Concurrent requests never exceed the limit. The
-///           limit refuses no request that fits beside the live blocks and the requests in
+/// Threads   The rules are those of the upstream. Concurrent requests never exceed the limit. A
+///           request is refused only if it does not fit beside the live blocks and the requests in
 ///           progress.
-/// Cost      One short lock per call. If several threads use the layer, each has a lock and a part
-///           of the free bytes of its own; a request that its part does not suffice for, a refusal
-///           and `used()` take the locks of all threads.
+/// Cost      One short lock per call. If several threads use the layer, each thread has its own
+///           lock and its own part of the bytes below the limit. A request that is larger than this
+///           part, and a call of `used()`, take the locks of all threads.
 template <class Upstream>
 class limiting : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -50,7 +51,7 @@ public:
 
     limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, used_{limit} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<limiting> Same>
     limiting(Same& other) : limiting{detail::refuse_copy(other)} {}
     template <std::same_as<limiting> Same>
@@ -105,18 +106,20 @@ public:
     }
 
     // The upstream frees the block before `used_` is decreased, so that requests of other threads
-    // cannot make the live bytes exceed the limit.
+    // cannot make the live bytes exceed the limit. A free that the upstream refuses is not counted.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
-        if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
+        bool const freed = detail::was_freed(
+            p, [&] { sited{this->upstream_, at}.deallocate(s, p, bytes, alignment); });
+        if (freed && p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
-        if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
+        bool const freed = detail::was_freed(
+            p, [&] { sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment); });
+        if (freed && p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
 
     /// Returns the bytes that are counted against the limit now: those of live blocks and of
@@ -138,7 +141,8 @@ private:
                 throw over_limit{bytes, owner.used(), owner.limit(), bytes_};
             }
         }
-        /// Takes over `taken` bytes that the caller has already counted against the limit.
+        /// Creates a reservation for bytes that the caller has already counted against the limit.
+        /// `taken`: the number of these bytes.
         reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
         ~reservation() {
             if (bytes_ != 0) { owner_.used_.sub(bytes_); }
@@ -159,8 +163,8 @@ private:
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
     }
-    /// Notifies observers that a request exceeded the limit, and returns null. `on`: its stream, or
-    /// null.
+    /// Notifies observers that a request exceeded the limit, and returns null. `on`: the stream of
+    /// the request, or null if the request has no stream.
     void* refuse(std::size_t bytes, stream const* on, call_site at) noexcept {
         detail::observation<Upstream>{this->upstream_, "limiting", &used_}.notify_request(
             memory_event_kind::refused, bytes, on, at);
@@ -175,12 +179,10 @@ private:
 };
 
 namespace detail {
-/// The type of `with::limiting`.
 struct limiting_word {
     [[nodiscard]] constexpr auto operator()(std::size_t limit) const {
         return with::layer<vram::limiting>(limit);
     }
-    /// Does not compile: the limit is missing.
     template <class Upstream>
     friend Upstream operator|(Upstream upstream, limiting_word) {
         static_assert(always_false<Upstream>,

@@ -44,7 +44,7 @@ public:
     /// Creates the layer over `upstream`, which is moved into it.
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<locked> Same>
     locked(Same& other) : locked{detail::refuse_copy(other)} {}
     template <std::same_as<locked> Same>
@@ -175,8 +175,9 @@ private:
     private:
         using gate = typename base::platform::gate;
 
-        /// Holds the locked mutex. The destructor unlocks it, and only then reports errors of the
-        /// call, because the error sink may call the layer.
+        /// Holds the locked mutex. The destructor first unlocks the mutex, and then reports the
+        /// errors that occurred while it was locked. This order is needed because the error sink
+        /// may call the layer.
         struct [[nodiscard]] held {
             detail::postponed_errors errors;
             typename gate::guard     guard;

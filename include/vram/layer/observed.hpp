@@ -20,22 +20,24 @@
 
 namespace vram {
 
-/// Gives an observer (an object of the program) to the pools and layers above it in the stack: they
-/// notify it of each block and chunk that they allocate and free.
+/// Gives an observer (an object that is notified of memory events) to the pools and layers above
+/// this layer in the stack. They notify the observer of each block and chunk that they allocate and
+/// free.
 ///
 ///     pool<observed<stream_ordered<cuda_resource>, my_log>> memory;
 ///     memory.observer().print();
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::observed(log) | with::pool;
 ///
-/// The layer itself notifies the observer only of `mark` and of `forget_captures`: resources below
-/// it are not observed. The observer is stored in the layer and moves with it; a
-/// `std::reference_wrapper` refers to an object of the program. Resources above a `resource_ref` or
-/// `any_resource` have no observer, because these handles do not know its type.
+/// The resources below this layer do not notify the observer. Of the functions of the layer, only
+/// `mark` and `forget_captures` call it. The layer stores the observer, which moves with it. If
+/// `Observer` is a `std::reference_wrapper`, the layer refers to an object of the program instead.
+/// A resource above a `resource_ref` or `any_resource` has no observer, because these two types do
+/// not know the type of the observer.
 ///
 /// Failure   The functions fail as those of the upstream.
 /// Threads   The rules are those of the upstream. The observer is called by each thread that calls
 ///           a resource over the layer. That resource may hold its lock, so the observer must not
-///           call it.
+///           call the resource.
 /// Cost      None for the layer. The resources over it call the observer once for each event.
 template <synchronous_resource Upstream, class Observer>
     requires observer<std::unwrap_reference_t<Observer>, typename Upstream::platform::stream>
@@ -55,7 +57,7 @@ public:
         : observed{Upstream{}, Observer{}} {}
     /// Creates the layer over `upstream` with an observer.
     observed(Upstream upstream, Observer to) : base{std::move(upstream)}, to_{std::move(to)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<observed> Same>
     observed(Same& other) : observed{detail::refuse_copy(other)} {}
     template <std::same_as<observed> Same>
@@ -164,8 +166,8 @@ public:
     {
         return this->upstream_.remap(from, n, to, m);
     }
-    /// Calls `moved_to` of the upstream: returns another page that now has the physical memory
-    /// which last backed the page of `q`; null if there is none.
+    /// Calls `moved_to` of the upstream. If the physical memory that last backed the page at `q` is
+    /// now mapped to another page, returns the address of that page. Otherwise returns null.
     [[nodiscard]] void* moved_to(void const* q) const noexcept
         requires remappable_resource<Upstream>
     {
@@ -201,8 +203,8 @@ private:
 };
 
 namespace with {
-/// Creates the layer `observed`: `source | with::observed(my_log{}) | with::pool`, or with
-/// `std::ref(log)`.
+/// Puts an `observed` layer over a resource: `source | with::observed(my_log{}) | with::pool`. If
+/// the argument is `std::ref(log)`, the layer refers to `log` and stores no observer of its own.
 template <class Observer>
 [[nodiscard]] auto observed(Observer to) {
     return layer_of<vram::observed, Observer>(std::move(to));

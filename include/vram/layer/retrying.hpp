@@ -50,21 +50,22 @@ private:
 };
 } // namespace detail
 
-/// Applies a chain of policies if the upstream refuses a request, and then asks it again.
+/// A layer that calls retry policies if its upstream refuses a request, and then asks again.
 ///
 ///     retrying mr{pool{cuda_resource{}}, trim_upstream{}, wait_backoff{}};
 ///
-/// Policies are called in the order in which they are listed. If a policy returns true, the
-/// upstream is asked again. The same policy may be called up to `max_tries` times for one request;
-/// then, or once it returns false, the next one follows. After the last policy, the last refusal of
+/// The layer calls the policies in the order in which they are listed. If a policy returns true,
+/// the layer asks the upstream again. If the upstream refuses again, the layer calls the same
+/// policy again, up to `max_tries` calls for one request. If the policy returns false or has no
+/// tries left, the layer goes on to the next policy. If no policy is left, the last exception of
 /// the upstream is rethrown unchanged.
 ///
 /// A policy may allocate through the layer. No policy is called for such a request.
 ///
 /// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
-///           exception of the upstream, and any of a policy, is rethrown at once. `try_allocate`
-///           applies the policies after every null of the upstream (not for 0 bytes), and returns
-///           null if a policy throws.
+///           exception of the upstream, and any exception of a policy, is rethrown at once.
+///           `try_allocate` calls the policies each time the upstream returns null for more than 0
+///           bytes. It returns null if no policy is left or a policy throws.
 /// Threads   The rules are those of the upstream and of the policies, which all threads share. The
 ///           layer holds no lock.
 /// Cost      None if the upstream does not refuse.
@@ -81,7 +82,7 @@ public:
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<retrying> Same>
     retrying(Same& other) : retrying{detail::refuse_copy(other)} {}
     template <std::same_as<retrying> Same>
@@ -148,7 +149,8 @@ public:
     [[nodiscard]] std::uint64_t retries() const noexcept {
         return std::atomic_ref{retries_}.load(std::memory_order_relaxed);
     }
-    /// Returns the `Index`-th retry policy, so that the caller can read its figures.
+    /// Returns the retry policy with the index `Index`, counted from 0, so that the caller can read
+    /// what the policy has counted.
     template <std::size_t Index>
     [[nodiscard]] auto& policy() noexcept {
         return std::get<Index>(policies_);
@@ -157,8 +159,7 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// The state of one refused request: the next retry policy, and `failed`, the description of
-    /// the refusal that policies get as argument.
+    /// The progress of one refused request. Policies get its description `failed` as argument.
     struct progress {
         std::size_t    at = 0; ///< index of the retry policy to call next
         failed_attempt failed;
@@ -193,9 +194,9 @@ private:
         return nullptr;
     }
 
-    /// Continues with the retry policies for the request `now` until one returns true: the caller
-    /// then asks the upstream again. Returns false if none is left, or if a policy of this layer
-    /// made the request.
+    /// Called after the upstream refused a request. Calls the remaining retry policies until one
+    /// returns true. Returns true if the caller must repeat the request. Returns false if no policy
+    /// is left, or if a policy of this layer made the request.
     bool again(progress& now, stream const* on, call_site at) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -220,8 +221,8 @@ private:
     bool ask_one(Policy& policy, failed_attempt& failed) {
         if (failed.tries >= Policy::max_tries) { return false; }
         ++failed.tries;
-        // While `program` exists, the simulated device attributes waits to the program: waits of
-        // the policy are not waits of this resource.
+        // In the checks of the simulated device, waits in the policy count as waits of the program,
+        // and not as waits of this resource.
         detail::program_call<typename base::platform> const program;
         return policy(this->upstream_, std::as_const(failed));
     }

@@ -45,7 +45,7 @@ public:
     segregated(Small below, Large above, std::size_t threshold)
         : base{std::move(below), std::move(above)}, threshold_{threshold} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<segregated> Same>
     segregated(Same& other) : segregated{detail::refuse_copy(other)} {}
     template <std::same_as<segregated> Same>

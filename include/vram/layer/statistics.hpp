@@ -9,7 +9,8 @@
 #include <vram/base/core/biased_lock.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/counter.hpp>
-#include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
+#include <vram/concepts/core/diagnosed.hpp>    // refuse_copy, checked_upstream
+#include <vram/concepts/core/refused_free.hpp> // was_freed
 #include <vram/concepts/powers.hpp> // fallible_resource, reusing_resource, measured_resource
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/core/scope_counters.hpp> // scope_counters, no_histograms
@@ -27,8 +28,8 @@ namespace vram {
 /// The counts of all allocations and frees in a scope (from its `push` to its `pop`), or since the
 /// layer was created.
 struct counters {
-    /// Requested bytes. `value` is allocated minus freed and may be negative in a scope; `peak` is
-    /// at least 0.
+    /// Counters of requested bytes. `value`: bytes allocated minus bytes freed. In a scope, `value`
+    /// is negative if more bytes from before the scope were freed. `peak` is at least 0.
     counter bytes;
     counter blocks; ///< numbers of blocks: `value` allocated minus freed, `total` allocations
     /// Number of requests of more than 0 bytes that failed, by an exception or by null. Calls of
@@ -38,33 +39,34 @@ struct counters {
     friend bool operator==(counters const&, counters const&) = default;
 };
 
-/// A resource that counts its allocations and frees, also for nested scopes.
+/// A layer that counts its allocations and frees, in total and in scopes (from `push` to `pop`).
 ///
 ///     statistics mr{pool{cuda_resource{}}};
 ///     mr.push();
 ///     train_step(mr);
 ///     auto const step = mr.pop();   // step.bytes.peak: the peak of this step alone
 ///
-/// `with::histograms` also counts sizes and lifetimes by powers of two, from the creation of the
-/// layer on.
+/// With `with::histograms`, the layer also counts sizes and lifetimes by powers of two.
 ///
-/// Over a pool the layer counts the requests of the clients, under a pool the chunks of the pool.
+/// Over a pool, the layer counts the requests of the clients. Under a pool, it counts the chunks
+/// (large blocks) that the pool allocates.
 ///
-/// Failure   A request of more than 0 bytes that fails, by an exception of any kind or by null, is
-///           counted as a refusal (except a call of `try_allocate_ready`). The exception is
-///           rethrown.
-/// Threads   The rules are those of the upstream (with `no_lock`: one thread). A scope counts the
-///           calls of all threads.
+/// Failure   If a request of more than 0 bytes throws or returns null, it is counted as a refusal.
+///           A failed `try_allocate_ready` is not counted. Exceptions are rethrown. A free that the
+///           upstream refuses is not counted, except that a histogram counts a lifetime for it.
+/// Threads   The rules are those of the upstream. With `no_lock`, only one thread may use the
+///           layer. A scope counts the calls of all threads.
 /// Cost      One short lock per call, at any depth of scopes. If several threads use the layer,
-///           each has a lock and counters of its own; with `with::histograms`, the free of a block
-///           of another thread also takes locks of others until it is found. `push` may allocate.
-///           `pop` is linear in the number of scopes within the one that ends. `push`, `pop` and
-///           functions that return counters take the locks of all threads.
+///           each thread has a lock and counters of its own. `push`, `pop` and functions that
+///           return counters take the locks of all threads. With `with::histograms`, the free of a
+///           block that another thread allocated also takes locks of other threads. `push` may
+///           allocate. `pop` is linear in the number of scopes within the one that ends.
 ///
-/// Values and totals are exact, and no peak is too high. Peaks are exact if one thread alone
-/// allocates and frees. Otherwise the layer adds up the counters of the threads whenever the sum
-/// may exceed the peak. After 256 such additions since the last `push` or `pop`, a peak may be too
-/// low: for each thread by 1 MiB or 1/128 of the peak, whichever is more (64 blocks or 1/128).
+/// Values and totals are exact, and no peak is too high. Peaks are exact if only one thread
+/// allocates and frees. Otherwise the layer adds up the counters of all threads whenever their sum
+/// may exceed the peak. After 256 such additions since the last `push` or `pop`, it adds up less
+/// often. Each thread may then make the peak of the bytes too low by 1 MiB, or by 1/128 of the peak
+/// if that is more. For the peak of the blocks, the limits are 64 blocks and 1/128 of the peak.
 template <class Upstream, class Lock = detail::biased_lock,
           class Histograms = detail::no_histograms>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
@@ -81,7 +83,7 @@ public:
     /// Creates the layer over `upstream`, with all counters at zero.
     explicit statistics(Upstream upstream) : base{std::move(upstream)} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<statistics> Same>
     statistics(Same& other) : statistics{detail::refuse_copy(other)} {}
     template <std::same_as<statistics> Same>
@@ -135,20 +137,24 @@ public:
     }
 
     // Subtracts the block from the counters before the upstream frees it. Otherwise another thread
-    // could allocate the memory first, and a peak would count it twice.
+    // could allocate the same memory in between, and a peak would count the memory twice.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept
         requires resource<Upstream>
     {
         counts_.freed(p, bytes);
-        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
+        bool const freed = detail::was_freed(
+            p, [&] { sited{this->upstream_, at}.deallocate(s, p, bytes, alignment); });
+        if (!freed) [[unlikely]] { counts_.not_freed(bytes); }
     }
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
         counts_.freed(p, bytes);
-        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
+        bool const freed = detail::was_freed(
+            p, [&] { sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment); });
+        if (!freed) [[unlikely]] { counts_.not_freed(bytes); }
     }
 
     /// Begins a scope with counters at zero. Returns its number, for `pop(number)`.
@@ -193,8 +199,8 @@ public:
     }
 
 private:
-    /// A request in progress. If it got no block, the destructor counts it as refused, unless it is
-    /// for 0 bytes.
+    /// A request in progress. If the request got no block, the destructor counts it as refused. A
+    /// request for 0 bytes is never counted as refused.
     class attempt {
     public:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
@@ -217,7 +223,6 @@ private:
 };
 
 namespace detail {
-/// A `statistics` layer that also counts histograms of sizes and lifetimes.
 template <class Upstream>
 using statistics_with_histograms = statistics<Upstream, biased_lock, histograms>;
 } // namespace detail

@@ -9,6 +9,7 @@
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>
+#include <vram/concepts/core/and_upstream.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/observation.hpp> // observation, resource_call
@@ -28,27 +29,27 @@
 
 namespace vram {
 
-/// Makes a synchronous resource stream-ordered: a freed block is returned to the upstream after an
-/// event on its stream is complete.
+/// Makes a synchronous resource stream-ordered. After a free, the block is returned to the upstream
+/// once the stream has completed all work that was enqueued before.
 ///
 ///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the semantics of cudaMallocAsync
 ///
-/// Later allocations return freed blocks to the upstream once their events are complete. If the
-/// upstream refuses, the host waits for the oldest freed block and asks the upstream again, until
-/// the request fits or no freed block can be waited for; then the request is refused. If other
-/// threads free and allocate at the same time, the number of attempts is bounded. A block freed on
-/// a stream that is being captured belongs to the graph: it is kept until `forget_captures`.
+/// By default, a free records an event on the stream. Later allocations return the block to the
+/// upstream once the event is complete. If the upstream refuses a request, the host waits for the
+/// oldest freed block, returns it and repeats the request. If no freed block is left to wait for,
+/// the request is refused. The number of attempts is bounded. A block that is freed on a stream
+/// during a capture may be used by the graph: it is kept until `forget_captures` or the destructor.
 ///
-/// Failure   The functions fail as those of the upstream. If recording an event fails, the host
-///           waits for the stream, or, if that fails, for its device; the device of a destroyed
-///           stream is taken to be that of the upstream. Each such error is reported to the error
-///           sink. Memory for which every wait failed is not returned, and is reported as a leak.
+/// Failure   The functions fail as those of the upstream. If no event can be recorded on a stream,
+///           the host waits for the stream. If this wait fails too, the host waits for the device.
+///           Each error goes to the error sink. If every wait for a block fails, the block is
+///           reported as a leak and not returned.
 /// Threads   Any number of threads may call concurrently, if the upstream allows that. No lock is
 ///           held during calls of the upstream or waits on the host.
 /// Streams   Any stream may use an allocated block without a wait.
-/// Cost      One event per free (or fewer, see `frees_per_event`), and one query per stream with
-///           pending frees for each allocation. No host allocation, unless more blocks are live or
-///           pending than ever before or the stream of a free is new.
+/// Cost      One event per free, or fewer (see `frees_per_event`). An allocation makes one query
+///           for each stream on which freed blocks wait. Host memory is allocated for the first
+///           free on a stream, and if more blocks are live or waiting than ever before.
 template <class Upstream>
 class stream_ordered : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -63,7 +64,7 @@ public:
     /// Creates the layer over `upstream`.
     explicit stream_ordered(Upstream upstream, stream_ordered_options options = {})
         : base{std::move(upstream)}, books_{options.frees_per_event, options.give_back_bytes} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<stream_ordered> Same>
     stream_ordered(Same& other) : stream_ordered{detail::refuse_copy(other)} {}
     template <std::same_as<stream_ordered> Same>
@@ -82,8 +83,8 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
-    /// Makes the host wait until no stream or graph uses freed blocks, and returns them to the
-    /// upstream, unless the process is ending. Reports blocks whose wait failed as leaks.
+    /// Makes the host wait until no stream or graph uses freed blocks. Then returns the blocks to
+    /// the upstream, or reports them as leaks if the wait failed. Does nothing at process end.
     ~stream_ordered() { finish(); }
 
     /// Returns memory that any stream may use at once; null for 0 bytes. Throws `out_of_memory` if
@@ -182,16 +183,16 @@ public:
         giving()(p, bytes, alignment, at);
     }
 
-    /// Returns freed blocks that no stream or graph can use to the upstream, then calls its
-    /// `trim(keep)`. Returns the number of bytes given back. If no event can be recorded behind a
-    /// free, the host waits for that device, which may invalidate captures on it.
+    /// Returns freed blocks to the upstream if no stream or graph can use them, then calls
+    /// `trim(keep)` of the upstream. Returns a lower bound of the bytes given back. If no event can
+    /// be recorded on a stream, the host waits for its device, which may invalidate captures.
     std::size_t trim(std::size_t keep = 0) {
         auto const        seen  = this->seen();
         auto const        waits = seen.watch();
         std::size_t const here  = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // The larger, not the sum: the upstream may count the blocks that this layer has just
-            // returned to it.
+            // Returns the larger number and not the sum: the number from the upstream may contain
+            // the blocks that this layer has just returned to it.
             return detail::larger_of(here, this->upstream_.trim(keep));
         }
         return here;
@@ -201,23 +202,23 @@ public:
     /// behind the last frees on `s`, so that their blocks can be returned later.
     void retire(stream s) {
         detail::resource_call<platform> const own;
-        books_.retire(s);
-        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+        detail::and_upstream::retire(this->upstream_, s, [&] { books_.retire(s); });
     }
 
-    /// Call this after the last launch of all captured graphs with memory of this layer. Waits for
-    /// the devices of the captured streams, then returns the graphs' memory to the upstream.
+    /// Call this after the last launch of all graphs that use memory of this layer. The host waits
+    /// for the devices of these graphs and returns memory freed during captures to the upstream.
     void forget_captures() {
         auto const seen  = this->seen();
         auto const waits = seen.watch();
-        books_.release_captured(giving(), this->upstream_);
-        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+        detail::and_upstream::forget_captures(
+            this->upstream_, [&] { books_.release_captured(giving(), this->upstream_); });
     }
 
     /// Returns the usage of this layer. `pending` is the bytes freed but not yet returned to the
     /// upstream.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
-    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
+    /// Sets the peaks in `usage()` to the bytes that are live and reserved now. Returns the
+    /// `usage()` from before the call.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
     /// Undoes `reset_peaks`, which returned `before`: raises each peak to at least its value in
     /// `before`.
@@ -244,8 +245,8 @@ private:
         };
     }
 
-    /// Counts the block at `p`, which the upstream has allocated for the request `held`, as live.
-    /// Notifies observers of a new chunk, and returns `p`.
+    /// Called after the upstream has allocated a block at `p` for the reservation `held`. Notifies
+    /// observers of a new chunk, counts the block as live, and returns `p`.
     void* kept(reservation& held, void* p, std::size_t bytes, call_site at) noexcept {
         seen().notify(memory_event_kind::chunk_added, p, bytes, nullptr, at);
         return held.keep(p);
@@ -278,8 +279,8 @@ private:
         });
     }
 
-    /// Completes the numbers of an `out_of_memory`: sets the request's stream id and this layer's
-    /// live and reserved bytes, where they are still 0.
+    /// Fills in the numbers of an `out_of_memory` exception that are still 0: the id of the
+    /// request's stream, and the live and reserved bytes of this layer.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

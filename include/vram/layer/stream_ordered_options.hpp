@@ -15,11 +15,13 @@ namespace vram {
 ///
 ///     auto mr = cuda_resource{} | with::stream_ordered({.frees_per_event = 16});
 struct stream_ordered_options {
-    /// An event is recorded at the latest after this many frees on one stream. With 2 or more, call
-    /// `retire` before a raw `cudaStream_t` is destroyed: its last frees may have no event.
+    /// Largest number of frees on one stream that share an event. If it is 2 or more, the last
+    /// frees on a stream may have no event yet. Call `retire(stream)` before you destroy a raw
+    /// `cudaStream_t` in that case.
     std::size_t frees_per_event = 1;
-    /// An allocation returns idle freed blocks to the upstream once they have this many bytes
-    /// together. 0: always.
+    /// An allocation returns freed blocks to the upstream if no stream uses these blocks any more,
+    /// and if they have at least this many bytes in total. If the value is 0, their size does not
+    /// matter.
     std::size_t give_back_bytes = 0;
 };
 

@@ -15,8 +15,8 @@ namespace detail {
 /// A tuple: values in the order of their types. nvcc compiles it faster than `std::tuple`.
 template <class... Values>
 struct values_of {
-    /// Calls `call` with the arguments `before`, followed by the values of the tuple (here none),
-    /// and returns the result of `call`.
+    /// Calls `call` with the arguments `before`, followed by the values of the tuple, and returns
+    /// the result. This tuple is empty, so no values follow.
     template <class Call, class... Before>
     decltype(auto) pass_to(Call const& call, Before&... before) {
         return call(before...);
@@ -54,7 +54,6 @@ struct pending_layer_of {
     };
 };
 
-/// Stores the constructor arguments of `Layer` until `upstream | object` creates the layer.
 template <template <class...> class Layer, class... Args>
 using pending_layer = typename pending_layer_of<Layer>::template made_of<Args...>;
 

@@ -5,6 +5,7 @@
 /// `arena` gives each thread, or each stream, its own pool over one shared upstream.
 
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/first_exception.hpp>
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/core/observation.hpp> // resource_call
@@ -29,17 +30,19 @@ namespace vram {
 ///     arena<pool<stream_ordered<cuda_resource>>> memory; // chunks of shards come from a pool
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
-/// A block always returns to the shard that allocated it. A free of another shard's block may be
-/// queued; it takes effect before the owning shard allocates another chunk.
+/// A block always returns to the shard that allocated it. A free by a thread or stream of another
+/// shard may be queued. The queued free takes effect before the owning shard allocates another
+/// chunk.
 ///
-/// Failure   Before a request is refused, every shard tries to serve it, unless the request's
-///           stream is being captured. Invalid frees are reported as by `pool`, but a double free
-///           by two threads may be missed.
+/// Failure   A request fails only after every shard has tried to serve it. If its stream is being
+///           captured, or if no pool can serve its size, only one shard tries. Invalid frees are
+///           reported to the error sink (the function for errors that cannot be thrown). If two
+///           threads free the same block, the second free may not be detected.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once.
 /// Streams   The rules are those of `pool`.
-/// Cost      A call costs a few loads more than with `pool`; a free of another shard's block takes
-///           several locks.
+/// Cost      A call takes slightly longer than with `pool`. A free of another shard's block
+///           acquires several locks.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public detail::arena_core<detail::checked_upstream<Upstream>, Growth> {
     using base = detail::arena_core<Upstream, Growth>;
@@ -56,10 +59,10 @@ public:
     /// Creates an arena over `upstream`. Each shard (one of its pools) is created at first use.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream), options, std::move(growth)} {}
-    /// A size alone does not compile: the error message names the options.
+    /// A size as the only argument does not compile: the error message says which option to write.
     template <detail::size_alone<Upstream> Size>
     explicit arena(Size) : arena{detail::refuse_size(*this)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<arena> Same>
     arena(Same& other) : arena{detail::refuse_copy(other)} {}
     template <std::same_as<arena> Same>
@@ -67,8 +70,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves an arena that no other thread and no `resource_ref` uses. The source can then only be
-    /// destroyed or assigned to.
+    /// Requires that no other thread and no `resource_ref` uses the source of the move. Afterwards,
+    /// the source can only be destroyed or assigned to.
     arena(arena&&) = default;
     arena& operator=(arena&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -78,7 +81,8 @@ public:
     ~arena() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that `at` (the caller's file and line) is passed only if there is an observer.
+    // Only an observer (an object that is notified of each allocation) uses `at`. The function is
+    // inlined so that other calls need not pass it.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -96,8 +100,8 @@ public:
         });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates like `allocate`, but returns null instead of throwing. Errors other than
+    /// `std::bad_alloc` go to the error sink (the function for errors that cannot be thrown).
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -108,8 +112,8 @@ public:
             return this->try_get({.asked = bytes, .alignment = alignment, .on = &s});
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates like `allocate_sync`, but returns null instead of throwing. Errors other than
+    /// `std::bad_alloc` go to the error sink (the function for errors that cannot be thrown).
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -121,10 +125,10 @@ public:
         });
     }
 
-    /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
-    /// reported with the line `at`.
-    // Inlined, so that `at` (the caller's file and line) is passed only to an observer, or if the
-    // shard of this thread or stream does not accept the block.
+    /// Frees a block in the order of the stream `s`: earlier work of `s` may still use the block.
+    /// If the free is invalid, the report names `at`, the caller's file and line.
+    // Inlined, so that a free passes `at` only if it is needed: for an observer (an object that is
+    // notified of each free), or if the shard of this thread or stream rejects the block.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -161,8 +165,9 @@ public:
         this->for_each([&](auto& core) { all.add(core.free_memory()); });
         return all;
     }
-    /// Restarts the peaks from the bytes that are live and reserved now. Returns the peaks until
-    /// now; `peak_live`, a sum over the shards, is an upper bound.
+    /// Sets the peaks of the live and of the reserved bytes to the present numbers. Returns the
+    /// previous peaks. The returned `peak_live` may be too high: it adds up the peaks of the shards
+    /// (pools), which may have had them at different times.
     memory_usage reset_peaks() noexcept {
         resource_call const own;
         std::size_t         peaks[base::most]{};
@@ -173,8 +178,8 @@ public:
             }
         }
         memory_usage before = this->chunks_.reset_peaks();
-        // Other threads may have allocated since the restarts above. So `sum` adds, for each shard,
-        // the larger of its peak before its restart and its peak since then.
+        // Adds up the live peaks of the shards. If a shard has reached a higher peak since its
+        // reset above, the higher peak counts.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < base::most; ++i) {
             if (auto* const each = this->pools_.find(i)) {
@@ -186,11 +191,12 @@ public:
         if (sum > before.peak_live) { before.peak_live = sum; }
         return base::bounded(before);
     }
-    /// Undoes a `reset_peaks`, which returned `before`: raises the peaks to at least those figures.
+    /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { this->chunks_.raise_peaks(before); }
 
-    /// Returns idle chunks to the upstream while `reserved - live` exceeds `keep` bytes, then trims
-    /// the upstream. The host may wait. Returns the bytes given back.
+    /// Gives idle chunks (without a live block) back to the upstream while more than `keep` bytes
+    /// of the arena's memory are free. Then trims the upstream. The host may wait for streams.
+    /// Returns the number of bytes given back.
     std::size_t trim(std::size_t keep = 0) { return this->trim_all(keep); }
     /// Returns the bytes that a block takes for a request of `bytes`: rounded up to a multiple of
     /// 256.
@@ -198,25 +204,33 @@ public:
                                                             std::size_t alignment) noexcept {
         return pool<Upstream, Growth>::rounded_size(bytes, alignment);
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed if the arena has
-    /// `event_policy::lazy`: records an event behind the frees on `s`, for which other streams can
-    /// wait. The host may wait.
+    /// Prepares the arena for the destruction of the stream `s`: other streams can then still wait
+    /// for the frees on `s`. With `event_policy::lazy`, the program must call this function before
+    /// it destroys a raw `cudaStream_t`. The host may wait.
     void retire(stream s) {
-        resource_call const own;
-        this->for_each([&](auto& core) { core.retire(s); });
-        this->selector_.forget(s);
-        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+        resource_call const     own;
+        detail::first_exception failed;
+        this->for_each([&](auto& core) { failed.of([&] { core.retire(s); }); });
+        failed.of([&] { this->selector_.forget(s); });
+        if constexpr (retiring_resource<Upstream>) {
+            failed.of([&] { this->upstream_.retire(s); });
+        }
+        failed.rethrow();
     }
-    /// Frees the memory kept for captured graphs, after the host has waited for the devices of all
-    /// streams that used this arena. The program must not launch these graphs again, nor capture
-    /// one now.
+    /// Frees the memory that the arena keeps for captured graphs. If there may be such memory, the
+    /// host first waits for the devices of all streams that used this arena. The program must not
+    /// launch these graphs again, and no running capture may use this arena.
     ///
-    /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches of these graphs on other devices must be complete.
+    /// Failure   If a wait of a shard (pool) fails, its memory stays kept. Throws the first error.
+    /// Streams   Launches of these graphs on any other device must be complete before the call.
     void forget_captures() {
-        resource_call const own;
-        this->for_each([](auto& core) { core.forget_captures(); });
-        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+        resource_call const     own;
+        detail::first_exception failed;
+        this->for_each([&](auto& core) { failed.of([&] { core.forget_captures(); }); });
+        if constexpr (forgetting_resource<Upstream>) {
+            failed.of([&] { this->upstream_.forget_captures(); });
+        }
+        failed.rethrow();
     }
     /// Returns the options of the constructor; `count` is the largest number of shards (pools), a
     /// power of two. Each is created at first use.
@@ -228,8 +242,8 @@ private:
 };
 
 namespace with {
-/// Puts an arena over the resource before it: `source | with::stream_ordered | with::arena`, or
-/// with options `... | with::arena({.key = arena_key::stream})`.
+/// Puts an arena over the resource on the left of `|`. Options may follow in parentheses:
+/// `source | with::stream_ordered | with::arena({.key = arena_key::stream})`.
 inline constexpr word<vram::arena, arena_options> arena{};
 } // namespace with
 

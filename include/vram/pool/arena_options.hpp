@@ -28,8 +28,10 @@ struct arena_options {
     /// Allows streams to be captured into graphs while they use the arena. Until `forget_captures`,
     /// memory freed during a capture serves only captures of the same stream.
     bool graphs = false;
-    /// When the reserved bytes grow beyond this, shards (pools) return chunks without live blocks
-    /// or pending uses, so that other shards can use the memory.
+    /// If the reserved bytes of all shards (pools) together rise above this number, the shards
+    /// return unused chunks to the upstream, so that other shards can use the memory. If they stay
+    /// above it, they do so again after a growth by a quarter. An unused chunk has no live block,
+    /// and no stream may still access it.
     std::size_t trim_above = 1_GiB;
 };
 

@@ -26,8 +26,8 @@
 
 namespace vram {
 
-/// Allocates blocks of a few dozen size classes, four for each power of two. Larger requests are
-/// passed to the upstream, a stream-ordered resource.
+/// Allocates blocks of a few dozen sizes (size classes), four for each power of two. Larger
+/// requests are passed to the upstream, a stream-ordered resource.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
@@ -36,13 +36,14 @@ namespace vram {
 /// memory.
 ///
 /// Failure   Before `out_of_memory`, idle chunks are returned and the host waits for freed blocks,
-///           except during a capture. Invalid frees are rejected and reported to the error sink.
+///           except during a capture. Invalid frees are rejected and reported to the error sink
+///           (the function for errors that cannot be thrown).
 /// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
 ///           upstream.
-/// Streams   A small request waits at most for the last user of its block, as in `slab`. Large
-///           blocks follow the rules of the upstream.
-/// Cost      A small request costs a few instructions more than with `slab`, a large one a call of
-///           the upstream.
+/// Streams   A small request waits for no stream except the last user of its block. A large request
+///           is served in the stream order of the upstream.
+/// Cost      A small request costs a few instructions more than with `slab` (a resource with blocks
+///           of one size). A large request costs a call of the upstream.
 template <class Upstream>
 class binned : public detail::slab_base<detail::checked_ordered_upstream<Upstream>> {
     using base = detail::slab_base<Upstream>;
@@ -66,7 +67,7 @@ public:
     /// A size as the only argument does not compile: the error message says which option to write.
     template <detail::size_alone<Upstream> Size>
     explicit binned(Size) : binned{detail::refuse_size(*this)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<binned> Same>
     binned(Same& other) : binned{detail::refuse_copy(other)} {}
     template <std::same_as<binned> Same>
@@ -74,8 +75,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a `binned` that no other thread and no `resource_ref` uses. The source can then only
-    /// be destroyed or assigned to.
+    /// Requires that no other thread and no `resource_ref` uses the source of the move. Afterwards,
+    /// the source can only be destroyed or assigned to.
     binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -92,7 +93,8 @@ public:
     ~binned() { give_large_back(); }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that `at` (the caller's file and line) is passed only if there is an observer.
+    // Only an observer (an object that is notified of each allocation) uses `at`. The function is
+    // inlined so that other calls need not pass it.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
@@ -109,8 +111,8 @@ public:
                              [&] { return get_any<true>({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates like `allocate`, but returns null instead of throwing. Errors other than
+    /// `std::bad_alloc` go to the error sink (the function for errors that cannot be thrown).
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -119,8 +121,8 @@ public:
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return try_any({bytes, bytes, alignment, &s}); });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates like `allocate_sync`, but returns null instead of throwing. Errors other than
+    /// `std::bad_alloc` go to the error sink (the function for errors that cannot be thrown).
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -131,10 +133,10 @@ public:
                              [&] { return try_any({bytes, bytes, alignment, nullptr}); });
     }
 
-    /// Frees a block, which only earlier work of the stream `s` may still use. An invalid free is
-    /// reported with the line `at`.
-    // Inlined, so that `at` (the caller's file and line) costs nothing unless the free is invalid
-    // or there is an observer.
+    /// Frees a block in the order of the stream `s`: earlier work of `s` may still use the block.
+    /// If the free is invalid, the report names `at`, the caller's file and line.
+    // Inlined, so that a free passes `at` only if it is needed: for an observer (an object that is
+    // notified of each free), or if the free is invalid.
     [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) noexcept {
@@ -193,7 +195,7 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        // `trim` may make the host wait, which is not allowed while the request's stream is being
+        // The host may wait in `trim`. CUDA forbids that while the request's stream is being
         // captured.
         if (!detail::is_captured<platform>(r.on) && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
@@ -207,8 +209,8 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        // Records the stream: if the block leaks, the destructor waits for the devices of all
-        // recorded streams.
+        // Registers the stream in this resource. If the block leaks, the destructor waits for the
+        // devices of all registered streams.
         if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.register_stream(*r.on);
@@ -221,8 +223,8 @@ private:
         });
     }
 
-    /// Frees the block at `p`, which the stream `on` (null: none) may still use. Returns false for
-    /// an invalid free: no live block has this address, size and alignment.
+    /// Frees the block at `p`. `on`: the stream that may still use the block, or null if none does.
+    /// Returns false if the free is invalid: no live block has this address, size and alignment.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -231,8 +233,8 @@ private:
         if (heap != nullptr && this->put(*heap, p, bytes, alignment, on)) { return true; }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // Removed first: once the upstream has freed the block, another thread may allocate its
-        // address.
+        // Removes the block from the table of large blocks first: after the upstream has freed it,
+        // another thread may get the same address.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->budget_.give_back(bytes, held, [&] {
@@ -270,10 +272,10 @@ private:
         auto const waits = seen.watch();
         {
             auto held = this->lock_.hold();
-            // `true`: large blocks are live. Their users are unknown, so the host waits for whole
-            // devices.
+            // Which streams use these blocks is unknown, so the host waits for devices (`true`).
             this->streams_.wait_for_all(true, held);
         }
+        this->await_memory();
         std::size_t const blocks = large_.size();
         std::size_t       out    = 0;
         large_.drain([&](detail::large_blocks::entry const& gone) {
@@ -290,8 +292,8 @@ private:
 };
 
 namespace with {
-/// Puts a `binned` over the resource before it, here with options: `source | with::stream_ordered |
-/// with::binned({.largest = 4_MiB})`.
+/// Puts a `binned` over the resource on the left of `|`. Options may follow in parentheses:
+/// `source | with::stream_ordered | with::binned({.largest = 4_MiB})`.
 inline constexpr word<vram::binned, binned_options> binned{};
 } // namespace with
 

@@ -18,10 +18,10 @@ struct binned_options {
     /// Largest size that a size class serves, rounded up to the size of a class. Larger requests
     /// are passed to the upstream.
     std::size_t largest = 1_MiB;
-    /// Largest number of reserved bytes, including large blocks.
+    /// Largest number of bytes to obtain from the upstream, for chunks and large blocks together.
     std::size_t max_size = unsatisfiable;
-    /// When events are recorded behind freed memory: when another stream needs the memory (`lazy`),
-    /// or with every free (`eager`).
+    /// Selects when an event is recorded on the stream that freed memory: when another stream needs
+    /// the memory (`lazy`), or with every free outside a capture (`eager`).
     event_policy events = event_policy::lazy;
     bool         graphs = false; ///< true: streams may be captured while they use the resource
 };

@@ -10,12 +10,12 @@ namespace vram {
 
 /// Selects when a pool records the event for which other streams wait to use freed memory.
 enum class event_policy {
-    /// An event is recorded when another stream first needs the memory. A raw `cudaStream_t` must
-    /// be retired before it is destroyed.
+    /// A free records no event. An event is recorded when another stream first needs the memory.
+    /// `retire` must be called before a raw `cudaStream_t` is destroyed.
     lazy,
-    /// Each free (in a `monotonic`, each unwind) records an event, except during a capture. A
-    /// stream may then be destroyed without `retire` once its memory is freed. Suits per-thread
-    /// default streams.
+    /// Each free records an event, except during a capture. In a `monotonic`, each unwind does so
+    /// instead. If all memory of a stream was freed, the stream may then be destroyed without
+    /// `retire`. Suits per-thread default streams.
     eager,
 };
 

@@ -11,19 +11,19 @@
 
 namespace vram {
 
-/// Measures the fragmentation of a pool. Of `unused` and `scattered`, from 0 to 1, 0 is the best
-/// value.
+/// Measures the fragmentation of a pool. `unused` and `scattered` range from 0 (best) to 1.
 ///
 ///     fragmentation const f{memory.usage(), memory.free_memory()};
 struct fragmentation {
-    /// 1 - peak live bytes / peak reserved bytes: one minus the utilisation in the papers of GMLake
-    /// and STAlloc.
+    /// 1 - peak live bytes / peak reserved bytes. The papers of GMLake and STAlloc report the
+    /// quotient of these two peaks, and call it utilisation.
     double unused = 0;
     /// The share of the free memory outside the largest free piece, as in TensorFlow's BFC
     /// allocator.
     double scattered = 0;
-    /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
-    /// bytes: 1 if these are one free piece, 0 if none is free (PyTorch's memory viewer).
+    /// The sum of the squares of the sizes of all free pieces, divided by the square of the
+    /// reserved bytes, as in PyTorch's memory viewer. It is 1 if all reserved memory is one free
+    /// piece, and 0 if no memory is free.
     double holes = 0;
     /// Free bytes in chunks with a block that is live or kept for a captured graph: `trim` cannot
     /// return such chunks (PyTorch's inactive_split_bytes).

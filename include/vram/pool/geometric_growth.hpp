@@ -24,17 +24,17 @@ struct geometric_growth {
     /// False: this growth policy does not use the amount of free device memory.
     static constexpr bool asks_device = false;
 
-    /// Smallest size of a new chunk, as a share of the bytes reserved before
-    /// (`growth_request::held`): 0.02 for 2 %, at most 64 for 64 times. Less if `max_size` or the
-    /// upstream refuses that.
+    /// Smallest size of a new chunk, as a share of the bytes that the pool has reserved so far.
+    /// 0.02 means 2 %, and 64 is the largest value. A chunk may be smaller if `max_size` or the
+    /// upstream does not permit this size.
     double share = 0.02;
     /// Smallest size in bytes of a chunk that serves a request above 1 MiB. For other requests the
     /// smallest size is `unit`.
     std::size_t least = 20_MiB;
-    std::size_t unit  = 2_MiB; ///< the returned sizes are multiples of this power of two
+    std::size_t unit  = 2_MiB; ///< sizes of chunks are rounded up to multiples of this power of two
 
-    /// Returns the size of the next chunk: at least the needed bytes and `share` of the reserved
-    /// ones, rounded up to `unit`.
+    /// Returns the size of the next chunk: at least the needed bytes, and at least `share` times
+    /// the reserved bytes. The size is rounded up to a multiple of `unit`.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share must be from 0 to 64");
         expects(valid_alignment(unit), "geometric_growth: the unit must be a power of two");

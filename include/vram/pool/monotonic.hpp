@@ -33,9 +33,9 @@ namespace vram {
 ///     step.unwind(here, stream);          // frees all blocks since then
 ///     step.reset(stream);                 // frees all blocks
 ///
-/// Failure   A refused request throws `out_of_memory`. Not every invalid free is detected. If the
-///           stream of an `unwind` or `reset` can be neither recorded nor waited for, a leak is
-///           reported, and no block is freed.
+/// Failure   A refused request throws `out_of_memory`. Not every invalid free is detected. If
+///           `unwind` or `reset` can neither record its stream as a user of the memory nor wait for
+///           it, a leak is reported, and no block is freed.
 /// Threads   Any number of threads may call concurrently; `unwind` and `reset` free the blocks of
 ///           all threads.
 /// Streams   Unwound memory is ordered after the streams that allocated, freed or unwound blocks;
@@ -60,10 +60,10 @@ public:
     /// not 0. Throws the exceptions of the upstream.
     explicit monotonic(Upstream upstream, pool_options options = {}, Growth growth = {})
         : core_{std::move(upstream), options, std::move(growth)} {}
-    /// A size alone does not compile: the error message names the options.
+    /// A size as the only argument does not compile. The error message names the options to use.
     template <detail::size_alone<Upstream> Size>
     explicit monotonic(Size) : monotonic{detail::refuse_size(*this)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<monotonic> Same>
     monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
     template <std::same_as<monotonic> Same>
@@ -82,15 +82,15 @@ public:
     ~monotonic() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
+    // Inlined, so that `at` (the line of the caller) costs nothing if there is no observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.get_on(s, bytes, alignment); });
     }
-    /// Allocates a block that any stream may use without a wait, perhaps after a wait of the host.
-    /// Returns null for 0 bytes.
+    /// Allocates a block that any stream may use without a wait. If necessary, the host waits until
+    /// there is such a block. Returns null for 0 bytes.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -147,24 +147,28 @@ public:
     /// Returns a mark of the current position for `unwind`, valid until `reset` or an unwind to an
     /// earlier mark. `trim` keeps the chunks up to this position.
     [[nodiscard]] monotonic_mark mark() {
-        return monotonic_mark{core_.mark(monotonic_mark::next().serial_)};
+        return monotonic_mark{core_.mark([] { return monotonic_mark::next().serial_; })};
     }
     /// Frees all blocks since the mark `to`. Earlier work of `s`, and earlier work of streams that
     /// allocated or freed the blocks, may still use them.
-    void unwind(monotonic_mark to, stream s) { core_.unwind(to.serial_, &s); }
+    void unwind(monotonic_mark to, stream s, call_site at = call_site::current()) {
+        core_.unwind(to.serial_, &s, at);
+    }
     /// Frees all blocks since the mark `to`. Only streams that allocated or freed some of these
     /// blocks may still use them.
-    void unwind_sync(monotonic_mark to) { core_.unwind(to.serial_, nullptr); }
+    void unwind_sync(monotonic_mark to, call_site at = call_site::current()) {
+        core_.unwind(to.serial_, nullptr, at);
+    }
     /// Frees all blocks and invalidates all marks. Earlier work of `s`, and of streams that
     /// allocated or freed blocks, may still use them.
-    void reset(stream s) noexcept { core_.reset(&s); }
+    void reset(stream s, call_site at = call_site::current()) noexcept { core_.reset(&s, at); }
     /// Frees all blocks and invalidates all marks. Only streams that allocated or freed some of the
     /// blocks may still use them.
-    void reset_sync() noexcept { core_.reset(nullptr); }
+    void reset_sync(call_site at = call_site::current()) noexcept { core_.reset(nullptr, at); }
     /// Frees all blocks as `reset_sync` does, then returns the chunks to the upstream. The host may
-    /// wait. Returns the bytes returned.
-    std::size_t release() {
-        reset_sync();
+    /// wait. Returns the number of bytes given back.
+    std::size_t release(call_site at = call_site::current()) {
+        reset_sync(at);
         return trim();
     }
 
@@ -175,12 +179,13 @@ public:
     /// Returns the free memory after the last block and in unused chunks. Freed blocks count only
     /// once they are unwound.
     [[nodiscard]] free_pieces free_memory() const { return core_.free_memory(); }
-    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
+    /// Sets the peak of live bytes and the peak of reserved bytes to the present values. Returns
+    /// the previous peaks; other members of the result may be 0.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
     /// Returns unused chunks to the upstream while more than `keep` bytes are free, then trims the
-    /// upstream. The host may wait. Returns the bytes given back.
+    /// upstream. The host may wait. Returns the number of bytes given back.
     std::size_t trim(std::size_t keep = 0) { return core_.trim(keep); }
     /// Trims the upstream without a wait, and returns the bytes that the upstream returned.
     std::size_t trim_no_wait()
@@ -193,18 +198,19 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed. The blocks that `s` allocated or
-    /// freed then wait only for the work enqueued on `s` so far.
+    /// Must be called before a raw `cudaStream_t` is destroyed. A reuse of blocks that `s`
+    /// allocated or freed then waits only for the work enqueued on `s` before this call.
     void retire(stream s) { core_.retire(s); }
-    /// Makes the host wait for the devices of this resource's streams, then frees the memory kept
-    /// for captured graphs. No such graph may be launched again or be captured now.
+    /// Frees the memory that this resource keeps for captured graphs. Graphs that use this memory
+    /// must not be launched again, and no running capture may use this resource. If there may be
+    /// such memory, the host first waits for the devices of this resource's streams.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on other devices must be complete.
+    /// Streams   Launches of these graphs on any other device must be complete before the call.
     void forget_captures() { core_.forget_captures(); }
     /// Returns the device of the memory.
     [[nodiscard]] auto device() const
-        requires located_resource<Upstream>
+        requires detail::names_device<Upstream>
     {
         return core_.upstream().device();
     }
@@ -225,8 +231,8 @@ private:
 };
 
 namespace with {
-/// Puts a `monotonic` over the resource before it: `source | with::monotonic`, or with options
-/// `source | with::monotonic({.initial_size = 1_GiB})`.
+/// Creates a `monotonic` over the resource to the left of `|`: `source | with::monotonic`, or with
+/// options `source | with::monotonic({.initial_size = 1_GiB})`.
 inline constexpr word<vram::monotonic, pool_options> monotonic{};
 } // namespace with
 

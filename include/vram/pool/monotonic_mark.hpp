@@ -15,8 +15,8 @@ namespace vram {
 template <class Upstream, growth Growth>
 class monotonic;
 
-/// A position in the allocations of a `monotonic`: the result of `mark` and the argument of
-/// `unwind`. A mark of another resource is a broken contract.
+/// A position in the sequence of allocations of a `monotonic`. `mark` returns a mark, and `unwind`
+/// takes it. Passing a mark of another resource to `unwind` is a broken contract.
 class monotonic_mark {
 public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;

@@ -35,11 +35,11 @@ public:
     /// Begins the measurement. The pool must outlive the scope and must not be moved.
     [[nodiscard]] explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
     peak_scope(peak_scope&&) = delete;
-    /// Ends the measurement: raises the pool's peaks to at least those from before it.
+    /// Ends the measurement. The peaks of the pool then include the time before this scope again.
     ~peak_scope() { pool_.raise_peaks(before_); }
 
-    /// Returns the peak of `usage().live` in this scope; for an `arena`, an upper bound, because
-    /// the peaks of its shards are added.
+    /// Returns the peak of the live bytes (`usage().live`) in this scope. For an `arena` this is an
+    /// upper bound, the sum of the peaks of its pools.
     [[nodiscard]] std::size_t live() const { return pool_.usage().peak_live; }
     /// Returns the peak of the reserved bytes in this scope.
     [[nodiscard]] std::size_t reserved() const { return pool_.usage().peak_reserved; }

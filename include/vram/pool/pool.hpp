@@ -31,7 +31,7 @@ namespace vram {
 ///
 /// Failure   A refused request throws `out_of_memory`; an invalid free is reported.
 /// Threads   Any number of threads may call concurrently.
-/// Streams   The stream that freed a block may reuse it at once, any other stream after an event.
+/// Streams   The stream that freed a block may reuse it at once. Another stream waits for an event.
 ///           With `event_policy::lazy` a raw `cudaStream_t` must be retired before it is destroyed.
 /// Cost      Constant if a free block fits; otherwise at most a walk over all blocks.
 template <class Upstream, growth Growth = default_growth<Upstream>>
@@ -49,14 +49,14 @@ public:
         requires std::default_initializable<Upstream>
         : pool{Upstream{}, options} {}
 
-    /// Creates a pool over `upstream`, and reserves a chunk of `options.initial_size` bytes if not
-    /// 0. Throws the exceptions of the upstream.
+    /// Creates a pool over `upstream`. If `options.initial_size` is not 0, reserves a chunk of this
+    /// size. Throws the exceptions of the upstream.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
         : core_{std::move(upstream), options, std::move(growth)} {}
-    /// A size alone does not compile: the error message names the options.
+    /// Rejects a size alone at compile time, with an error message that names the options.
     template <detail::size_alone<Upstream> Size>
     explicit pool(Size) : pool{detail::refuse_size(*this)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// Rejects copies at compile time. The error message names alternatives: move, borrow, share.
     template <std::same_as<pool> Same>
     pool(Same& other) : pool{detail::refuse_copy(other)} {}
     template <std::same_as<pool> Same>
@@ -64,8 +64,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a pool that no other thread or handle (`resource_ref`) uses. Live memory keeps its
-    /// address.
+    /// Moves a pool that no other thread uses and to which no handle (`resource_ref`) refers. Live
+    /// memory keeps its address.
     pool(pool&&) = default;
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -75,15 +75,15 @@ public:
     ~pool() = default;
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
+    // Inlined, so that `at` (the line of the caller) costs nothing if there is no observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
         detail::observation<Upstream> const seen = core_.seen();
         return seen.allocate(bytes, &s, at, [&] { return core_.allocate(s, bytes, alignment); });
     }
-    /// Allocates memory that is free now and that the stream `s` may use without a wait, or returns
-    /// null. The pool does not grow. Throws `std::bad_alloc` and errors of the platform.
+    /// Returns memory that the stream `s` may use at once, or null if the pool has no such free
+    /// memory. The pool does not grow. Throws `std::bad_alloc` and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current()) {
@@ -92,8 +92,8 @@ public:
         seen.notify(memory_event_kind::allocated, p, bytes, &s, at);
         return p;
     }
-    /// Allocates memory that any stream may use without a wait. If streams still use the memory,
-    /// the host waits for them first.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for these streams first.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -102,8 +102,8 @@ public:
                              [&] { return core_.allocate_sync(bytes, alignment); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors of this pool
-    /// other than lack of memory go to the error sink.
+    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink (function
+    /// for errors that cannot be thrown) receives errors other than lack of memory.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
                  call_site at = call_site::current()) noexcept
@@ -113,8 +113,8 @@ public:
         return seen.allocate(bytes, &s, at,
                              [&] { return core_.try_allocate(s, bytes, alignment); });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors of this pool
-    /// other than lack of memory go to the error sink.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
+    /// (function for errors that cannot be thrown) receives errors other than lack of memory.
     [[nodiscard, gnu::always_inline]] void*
     try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                       call_site at = call_site::current()) noexcept
@@ -160,20 +160,21 @@ public:
         resource_call const own;
         return core_.free_memory();
     }
-    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
+    /// Sets both peaks to the current live and reserved bytes. Returns the peaks before the reset.
     memory_usage reset_peaks() noexcept { return core_.reset_peaks(); }
     /// Raises the peaks to at least the peaks in `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { core_.raise_peaks(before); }
 
-    /// Returns idle chunks, and free pages of virtual memory, to the upstream while more than
-    /// `keep` bytes are free, then trims the upstream. The host may wait. Returns the bytes given
-    /// back.
+    /// Returns idle chunks (chunks without a live block) and free pages of virtual memory to the
+    /// upstream, while more than `keep` bytes are free. Then trims the upstream. The host may wait
+    /// for streams. Returns the number of bytes given back.
     std::size_t trim(std::size_t keep = 0) {
         resource_call const own;
         return core_.trim(keep);
     }
-    /// Returns empty chunks that no stream uses to the upstream, without a wait. Records events so
-    /// that a later call can return others. Returns the bytes returned.
+    /// Returns chunks that have no live block and that no stream uses to the upstream. Never waits.
+    /// Also records events, so that a later call can return more chunks. Returns the number of
+    /// bytes given back.
     std::size_t trim_no_wait() {
         resource_call const own;
         return core_.trim_no_wait();
@@ -183,18 +184,18 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, detail::bins::granule);
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed if the pool has
-    /// `event_policy::lazy`: records an event behind the frees on `s`, for which other streams can
-    /// wait.
+    /// Records an event behind the frees on `s`, for which other streams can wait. With
+    /// `event_policy::lazy`, must be called before a raw `cudaStream_t` is destroyed.
     void retire(stream s) {
         resource_call const own;
         core_.retire(s);
     }
-    /// Makes the host wait for the devices of this pool's streams, then frees the memory kept for
-    /// captured graphs. No such graph may be launched again or be captured now.
+    /// Frees the memory that this pool keeps for captured graphs. Graphs that use this memory must
+    /// not be launched again, and no running capture may use this pool. Before memory is freed, the
+    /// host waits for the devices of this pool's streams.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on other devices must be complete.
+    /// Streams   Launches of these graphs on any other device must be complete before the call.
     void forget_captures() {
         resource_call const own;
         core_.forget_captures();
@@ -203,7 +204,7 @@ public:
     [[nodiscard]] pool_options const& options() const noexcept { return core_.options_; }
     /// Returns the device on which the memory is: that of the upstream.
     [[nodiscard]] auto device() const
-        requires located_resource<Upstream>
+        requires detail::names_device<Upstream>
     {
         return core_.upstream().device();
     }

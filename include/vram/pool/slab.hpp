@@ -22,8 +22,8 @@
 
 namespace vram {
 
-/// Allocates blocks of one size, cut from chunks of the upstream. The requesting stream (without
-/// one, the host) waits at most for the stream that used the block last.
+/// Allocates blocks of one size, cut from chunks of the upstream. If a stream may still use a free
+/// block, the requesting stream (for `allocate_sync`, the host) waits only for that stream.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
@@ -47,8 +47,8 @@ public:
         : slab{Upstream{}, block_bytes, options} {}
 
     /// Creates a slab over `upstream`, and reserves `options.initial_size` bytes, rounded up to
-    /// whole blocks, or as many whole blocks as `max_size` permits. Throws the exceptions of the
-    /// upstream.
+    /// whole blocks. If `max_size` does not permit that, reserves as many whole blocks as it
+    /// permits. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{"slab", std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= detail::slab_heap::largest,
@@ -61,7 +61,7 @@ public:
         this->heaps_.push(block_bytes);
         this->grow_ahead(this->heaps_[0], options.initial_size);
     }
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// Rejects copies at compile time. The error message names alternatives: move, borrow, share.
     template <std::same_as<slab> Same>
     slab(Same& other) : slab{detail::refuse_copy(other)} {}
     template <std::same_as<slab> Same>
@@ -69,8 +69,8 @@ public:
         static_cast<void>(detail::refuse_copy(other));
         return *this;
     }
-    /// Moves a slab that no other thread or handle (`resource_ref`) uses. The source has no heap
-    /// afterwards: it can only be destroyed or assigned to.
+    /// Moves a slab that no other thread uses and to which no handle (`resource_ref`) refers. The
+    /// moved-from slab can only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -82,14 +82,14 @@ public:
     }
 
     /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
-    // Inlined, so that the line of the caller (`at`) costs nothing unless there is an observer.
+    // Inlined, so that `at` (the line of the caller) costs nothing if there is no observer.
     [[nodiscard, gnu::always_inline]] void* allocate(stream s, std::size_t bytes,
                                                      std::size_t alignment = default_alignment,
                                                      call_site   at        = call_site::current()) {
         auto const seen = this->seen();
         return seen.allocate(bytes, &s, at, [&] { return get_on<true>(s, bytes, alignment); });
     }
-    /// Allocates memory that any stream may use without a wait, perhaps after a wait of the host.
+    /// Allocates memory that any stream may use at once. The host may first wait for streams.
     [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
                                                           std::size_t alignment = default_alignment,
                                                           call_site   at = call_site::current()) {
@@ -98,8 +98,8 @@ public:
                              [&] { return get_block<true>(bytes, alignment, nullptr); });
     }
 
-    /// Allocates as `allocate` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates as `allocate` does, but returns null instead of throwing. The error sink (function
+    /// for errors that cannot be thrown) receives errors other than lack of memory.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment,
                                      call_site   at        = call_site::current()) noexcept
@@ -110,8 +110,8 @@ public:
             return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
         });
     }
-    /// Allocates as `allocate_sync` does, but returns null instead of throwing. Errors other than
-    /// `out_of_memory` or lack of host memory go to the error sink.
+    /// Allocates as `allocate_sync` does, but returns null instead of throwing. The error sink
+    /// (function for errors that cannot be thrown) receives errors other than lack of memory.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
@@ -144,7 +144,7 @@ public:
         }
     }
 
-    /// Returns the size of a block: that of the constructor, rounded up to a multiple of 256.
+    /// Returns the block size: the constructor's `block_bytes`, rounded up to a multiple of 256.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
     /// Returns the size of a block. If `bytes` is 0, or more than the size of a block, returns
     /// `bytes`.
@@ -169,8 +169,8 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// Frees the block at `p`, which the stream `*on` may still use (null `on`: no stream). Returns
-    /// false for an invalid free; a null `p` is ignored.
+    /// Frees the block at `p`, which the stream `*on` may still use. If `on` is null, no stream
+    /// uses the block. Returns false if the free is invalid. Ignores a null `p`.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }

@@ -16,24 +16,25 @@ namespace vram {
 
 /// Options of `split_on_oom`.
 struct split_options {
-    /// The number of items in a piece is a multiple of this, except in the last piece.
+    /// The number of items in a piece (the items of one call of the work) is a multiple of this,
+    /// except in the last piece.
     std::size_t granule = 1;
-    /// Smallest number of items to which a piece may be halved, rounded up to a multiple of
-    /// `granule`.
+    /// Smallest number of items in a piece that is tried after a piece ran out of memory. The
+    /// number is rounded up to a multiple of `granule`.
     std::size_t least = 1;
-    /// Number of finished pieces after which the largest size of a piece, `size()`, doubles. 0
-    /// means that `size()` never grows.
+    /// `size()`, the largest number of items in a piece, doubles after this number of pieces of
+    /// that size has finished. If 0, `size()` never grows.
     unsigned grow_after = 0;
 };
 
-/// Runs work over `count` items in order, in pieces (ranges of items). If a piece throws
-/// `out_of_memory`, half of it is tried next.
+/// Runs work over `count` items in order, in pieces (ranges of items). If the work throws
+/// `out_of_memory` for a piece, a piece with half as many items is tried next.
 ///
 ///     split_on_oom split{{.granule = 4_KiB}};
 ///     split(batch.size(), [&](std::size_t first, std::size_t count) { ... });
 ///
 /// Finished pieces are not repeated. The work must undo the effects of a piece before it throws.
-/// The size is kept for the next call.
+/// The next call begins with the `size()` that this call found.
 ///
 /// Failure   If a piece cannot be halved, its `out_of_memory` is rethrown; other exceptions are not
 ///           caught.
@@ -46,8 +47,9 @@ public:
         expects(options.granule != 0, "split_on_oom: granule must be at least 1");
     }
 
-    /// Calls `work(first, n)` for consecutive pieces of `count` items. If a call throws
-    /// `out_of_memory`, tries half of that piece next.
+    /// Calls `work(first, n)` for one piece of the `count` items after another. `first` is the
+    /// index of the first item of the piece, and `n` is the number of its items. If a call throws
+    /// `out_of_memory`, tries a piece with half as many items next.
     template <class Work>
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;
@@ -67,8 +69,8 @@ public:
     /// Returns the number of items for which the work is finished in the current or last call.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// Returns the largest number of items that the next piece may have, in this call or the next
-    /// one: `unlimited` until the first piece is halved.
+    /// Returns the largest number of items that the next piece may have. The next call of this
+    /// object begins with this number. Returns `unlimited` if no piece has run out of memory yet.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// `pieces()` returns how many pieces have finished, and `splits()` how many ran out of memory
@@ -76,7 +78,7 @@ public:
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
-    /// Value of `size()` if one piece (one call of the work) may have all items.
+    /// The value of `size()` if the number of items in a piece has no limit.
     static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
 
 private:
@@ -91,8 +93,8 @@ private:
         return false;
     }
 
-    /// Returns the number of items to try after a piece of `piece` items has failed: half, in whole
-    /// granules, or the least.
+    /// Returns the number of items to try after a piece of `piece` items ran out of memory: half of
+    /// `piece` in whole granules, but at least `options_.least`.
     [[nodiscard]] std::size_t half(std::size_t piece) const noexcept {
         std::size_t const least = granules(detail::larger_of<std::size_t>(options_.least, 1));
         std::size_t const lower = piece / 2 - piece / 2 % options_.granule;

@@ -9,8 +9,8 @@
 
 namespace vram {
 
-/// A retry policy for `retrying`: calls `trim(0)` of the resource under `retrying`, and lets it try
-/// again if memory was released.
+/// A retry policy for `retrying`: after a refusal, calls `trim(0)` of the resource under
+/// `retrying`. If that released memory, `retrying` tries the request again.
 ///
 ///     retrying mr{fallback{pool{cuda_resource{}}, pool{managed_resource{}}}, trim_upstream{}};
 ///
@@ -23,8 +23,8 @@ struct trim_upstream {
     /// Largest number of times that `retrying` calls this retry policy for one request.
     static constexpr unsigned max_tries = 1;
 
-    /// Called by `retrying` after a refusal. Trims the resource, and returns true if that released
-    /// memory.
+    /// Called by `retrying` after a refusal. Makes `resource` return its unused memory (`trim(0)`).
+    /// Returns true if the resource returned memory.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

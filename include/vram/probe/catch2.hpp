@@ -33,8 +33,9 @@
         }                                                                                          \
     } while (false)
 
-/// Makes each mistake that a simulated device reports fail the running test case, with the text of
-/// the report. The program calls it once, and includes vram/sim/sim.hpp:
+/// Makes each mistake that a `sim_node` with `sim_on_report::print` (the default) reports fail the
+/// running test case, with the text of the report. The program calls it once, and
+/// includes vram/sim/sim.hpp:
 ///
 ///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
 ///

@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// Measures the change of a device's used memory since the construction of this object, with memory
-/// that no resource counts: contexts, modules, other libraries and processes.
+/// Measures how the used memory of a device changes after the construction of this object. Includes
+/// memory that no resource counts: that of contexts, modules, other libraries and processes.
 ///
 ///     device_delta probe{memory};                        // the device of the resource
 ///     device_delta<cuda_platform> probe{cuda_device{1}}; // any other
@@ -40,13 +40,15 @@ public:
     [[nodiscard]] explicit device_delta(Resource const& memory)
         : device_delta{detail::device_of_resource(memory)} {}
 
-    /// Returns the increase of used bytes on the device since the start, or 0 if fewer are used.
+    /// Returns the increase of used bytes on the device since this object was made, or 0 if fewer
+    /// bytes are used.
     [[nodiscard]] std::size_t bytes() {
         sample();
         return now_ > before_ ? now_ - before_ : 0;
     }
 
-    /// Returns the decrease of used bytes on the device since the start, or 0 if more are used.
+    /// Returns the decrease of used bytes on the device since this object was made, or 0 if more
+    /// bytes are used.
     [[nodiscard]] std::size_t returned() {
         sample();
         return now_ < before_ ? before_ - now_ : 0;
@@ -58,8 +60,9 @@ public:
         if (now_ > peak_) { peak_ = now_; }
     }
 
-    /// Returns the largest increase of used bytes that `sample`, `bytes` or `returned` has read.
-    /// Higher values between these calls are missed.
+    /// Returns the largest increase of used bytes on the device since this object was made. Only
+    /// `sample`, `bytes` and `returned` read the used bytes. Higher values between these calls are
+    /// missed.
     [[nodiscard]] std::size_t peak() const noexcept { return peak_ - before_; }
 
 private:

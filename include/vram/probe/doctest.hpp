@@ -27,12 +27,13 @@
         }                                                                                          \
     } while (false)
 
-/// Makes each mistake that a simulated device reports fail the running test case, with the text of
-/// the report. The program calls it once, and includes vram/sim/sim.hpp:
+/// Makes the running test case fail if a `sim_node` with `sim_on_report::print` (the default)
+/// reports a mistake, with the text of the report. Use the macro once in the program, in a file
+/// that includes vram/sim/sim.hpp:
 ///
 ///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
 ///
-/// For a mistake that a case makes on purpose, use a `sim_expect`, or a node with
+/// For a mistake that a test case makes on purpose, use a `sim_expect`, or a `sim_node` with
 /// `sim_on_report::collect`. Returns the previous `sim_report_sink`.
 #define VRAM_FAIL_ON_SIM_REPORTS()                                                                 \
     ::vram::set_sim_report_sink(+[](::vram::sim_report const& vram_report) {                       \

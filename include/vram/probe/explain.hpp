@@ -69,6 +69,10 @@ private:
         if (unused != 0 && n.largest_free != 0) {
             say << "; the largest free block of the other " << bytes{unused} << " is "
                 << bytes{n.largest_free};
+        } else if (unused >= wanted) {
+            say << "; the other " << bytes{unused}
+                << " could not be used for this request: they may be fragmented, or a stream may "
+                   "still use them";
         }
         say << ".";
         if (n.has_limit()) { say << " It may reserve at most " << bytes{n.limit} << "."; }

@@ -22,8 +22,8 @@ enum class growth_of : unsigned char {
 /// Options of `growth_watch`.
 struct growth_options {
     growth_of of = growth_of::live; ///< the kind of bytes of which the growth is measured
-    /// The least number of steps of a growth. Should exceed the number of steps in which the
-    /// program fills its caches.
+    /// Least number of steps (calls of `growth_watch::step`) over which the memory must rise to be
+    /// a growth. Should exceed the number of steps in which the program fills its caches.
     std::uint64_t steps = 32;
 };
 

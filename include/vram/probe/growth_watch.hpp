@@ -18,8 +18,8 @@
 
 namespace vram {
 
-/// Reads the memory of a resource after each step of a loop, and finds a steady growth: an almost
-/// straight rise over at least `growth_options::steps` steps.
+/// Reads the live bytes of a resource after each step of a loop, and finds a steady growth: an
+/// almost straight rise over at least `growth_options::steps` steps.
 ///
 ///     growth_watch watch{memory};
 ///     for (auto& batch : batches) {
@@ -28,39 +28,40 @@ namespace vram {
 ///     }
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
 ///
-/// Memory that rises at the start and then stays, rises and falls in turn, or noise, is no growth.
-/// A first rise over more than `steps` steps may be reported until it falls. With the layer
-/// `tracking`, the result names the tags and lines with risen live bytes. With `{.of =
-/// growth_of::device}` the watch reads the used bytes of the device instead.
+/// Memory that rises at the start and then stays constant is not reported. The same holds for
+/// memory that rises and falls in turn, or that changes irregularly. If the rise at the start lasts
+/// more than `steps` steps, it may be reported until the memory falls. If the resource has a layer
+/// `tracking`, the result names the tags and program lines with increased live bytes. With `{.of =
+/// growth_of::device}`, the object watches the used bytes of the device instead.
 ///
 /// Failure   Throws `std::bad_alloc`, and the exceptions of `usage()` or of the platform.
 /// Threads   One thread at a time. Allocations of all threads are counted.
-/// Cost      One call of `usage()` for each step, or a query of the device.
+/// Cost      One call of `usage()` for each step. With `growth_of::device`, also a query of the
+///           device.
 template <measured_resource R>
 class growth_watch {
 public:
-    /// Starts the watch. The memory at this moment is that of step 0. The resource must outlive the
-    /// watch.
+    /// Starts the watch: reads the bytes for the first time, as those of step 0. The resource must
+    /// outlive the watch.
     [[nodiscard]] explicit growth_watch(R const& memory, growth_options const& options = {})
         : memory_{&memory}, options_{options} {
         step();
     }
     explicit growth_watch(R const&&, growth_options const& = {}) = delete;
 
-    /// Ends a step of the loop: reads the bytes that `growth_options::of` selects.
+    /// Call this after each step of the loop. Reads the bytes that `growth_options::of` selects.
     void step() {
         memory_usage const usage = memory_->usage();
         if (sizes_.steps() == next_mark_) { mark(usage.live); }
         sizes_.add(size(usage));
     }
 
-    /// Returns the steady rise of the memory up to the last call of `step`, or an empty result if
-    /// there is none.
+    /// Returns the steady growth that lasts up to the last call of `step`. Returns an empty result
+    /// if the memory does not grow steadily.
     [[nodiscard]] memory_growth growth() const {
         detail::steady_rise const found = sizes_.rise(options_.steps);
         if (!found.found()) { return {.of = options_.of}; }
-        // `then` becomes the last stored point up to the step `found.since`. `live` and `sites` are
-        // the changes since that point.
+        // Finds the newest stored figures that are not newer than the start of the growth.
         point const*      then = &marks_[0];
         std::size_t const live = memory_->usage().live;
         for (point const& each : marks_) {
@@ -92,8 +93,9 @@ private:
         memory_info const info = R::platform::memory(detail::device_of_resource(*memory_));
         return info.total - info.free;
     }
-    /// Stores the figures of the present step, and sets the step of the next call. If 16 steps are
-    /// stored, drops every second one and doubles the distance between calls.
+    /// Stores the figures of the present step, and selects the step at which figures are stored
+    /// next. If 16 copies are stored, drops every second one and doubles the distance between
+    /// copies.
     void mark(std::size_t live) {
         marks_.push(point{sizes_.steps(), live, detail::site_marks<>{*memory_}});
         if (marks_.size() == most_marks) {
@@ -110,8 +112,8 @@ private:
     detail::growth_envelope   sizes_;
     detail::heap_array<point> marks_;
     std::uint64_t             next_mark_ = 0;
-    /// Number of steps from one stored copy of the figures to the next. Doubles if 16 copies are
-    /// stored.
+    /// Number of steps between two stored copies of the figures. It doubles each time that 16
+    /// copies are stored.
     std::uint64_t distance_ = 4;
 };
 

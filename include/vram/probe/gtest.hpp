@@ -24,13 +24,15 @@
         if (!vram_failure.empty()) { ADD_FAILURE() << vram_failure; }                              \
     } while (false)
 
-/// Makes each mistake that a simulated device reports fail the running test, with the text of the
-/// report. The program calls it once, and includes vram/sim/sim.hpp:
+/// Makes the running test fail if a `sim_node` with `sim_on_report::print` (the default) reports
+/// a mistake, with the text of the report. Use the macro once in the program, in a file that
+/// includes vram/sim/sim.hpp:
 ///
 ///     static auto const before = VRAM_FAIL_ON_SIM_REPORTS(); // in the file with the main function
 ///
-/// For a mistake that a test makes on purpose, use a `sim_expect`, or a node with
-/// `sim_on_report::collect`. Returns the previous `sim_report_sink`.
+/// If a test makes a mistake on purpose, use a `sim_expect`, an object that expects a report, or a
+/// `sim_node` that only stores its reports (`sim_on_report::collect`). Returns the previous
+/// `sim_report_sink`, the function that received the reports before.
 #define VRAM_FAIL_ON_SIM_REPORTS()                                                                 \
     ::vram::set_sim_report_sink(+[](::vram::sim_report const& vram_report) {                       \
         void const* const vram_case = ::testing::UnitTest::GetInstance()->current_test_info();     \

@@ -13,6 +13,7 @@
 #include <vram/base/tag.hpp>                // current_tag
 #include <vram/concepts/core/diagnosed.hpp> // refuse_copy, checked_upstream
 #include <vram/concepts/core/is_ending.hpp>
+#include <vram/concepts/core/user_line.hpp>
 #include <vram/concepts/powers.hpp> // fallible_resource, rounded_size
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/layer_base.hpp>
@@ -32,24 +33,26 @@
 
 namespace vram {
 
-/// A resource with a fence before and after each block. After the free of a block, a changed byte
-/// of its fences is reported to the error sink, with the line that allocated the block. New memory
-/// is filled with 0xCD.
+/// A layer that finds writes outside of a block. Each block has a fence (guard bytes of a known
+/// value) before and after it. After the block is freed, the layer checks both fences. It reports a
+/// changed byte to the error sink, with the program line that allocated the block.
 ///
 ///     guarded mr{pool{cuda_resource{}}};
 ///     auto mr = source | with::pool | with::guarded({.quarantine = 64_MiB});
 ///
-/// With a quarantine, freed blocks are filled with 0xDD and kept for a time; a byte that was
-/// written after the free is reported. The layer finds no reads outside of a block, and no write
-/// beyond the fence: use compute-sanitizer, or the simulated device, for these. A block that is
-/// freed during a capture is not checked. Put the layer over the pools: below a pool, a simulated
-/// device reports the layer's fills as unordered, because it does not count the pool's waits.
+/// New memory is filled with 0xCD. With the option `quarantine`, the layer fills freed blocks with
+/// 0xDD and keeps them for a time. It reports a byte that was written after the free. The layer
+/// does not find reads outside of a block, or writes beyond the fence. Use compute-sanitizer for
+/// these, or the simulated device without this layer. The layer does not check fences of blocks
+/// that are allocated or freed in a capture. Put the layer over the pools. Below a pool, the
+/// simulated device would report the fills of the layer as unordered, because it does not count
+/// waits inside the pool.
 ///
-/// Failure   As the upstream. If a fill of new memory fails, throws; `try_allocate` reports it and
-///           returns null. A wrong free is reported and frees nothing.
+/// Failure   As the upstream. If a fill of new memory fails, `allocate` throws; `try_allocate`
+///           reports the error and returns null. A wrong free is reported and frees nothing.
 /// Threads   The rules are those of the upstream.
-/// Streams   Fills and copies are work of the stream of the call; fills in a capture become nodes
-///           of the graph.
+/// Streams   Fills and copies are work on the stream of the call. During a capture, fills become
+///           nodes of the graph.
 /// Cost      Up to three fills per allocation, two copies and a fill per free, and two fences per
 ///           block. Functions without a stream wait.
 template <class Upstream>
@@ -78,7 +81,7 @@ public:
     }
     ~guarded() { end(); }
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<guarded> Same>
     guarded(Same& other) : guarded{detail::refuse_copy(other)} {}
     template <std::same_as<guarded> Same>
@@ -153,11 +156,12 @@ public:
         requires resource<Upstream>
     {
         if (p == nullptr) { return sited{this->upstream_, at}.deallocate(s, p, bytes, alignment); }
-        std::optional<block> freed = state_->take(p, bytes, at);
+        detail::user_line<where> const here{at};
+        std::optional<block>           freed = state_->take(p, bytes, at);
         if (!freed) { return; }
         if (!book::is_capturing(s)) {
             state_->checks.compare_ready();
-            state_->checks.copy_fences(s, *freed);
+            if (!freed->captured) { state_->checks.copy_fences(s, *freed); }
             if (hold_back(s, *freed)) { return; }
         }
         state_->fill(s, freed->p, checks::freed_byte, bytes);
@@ -169,7 +173,8 @@ public:
         if (p == nullptr) {
             return sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         }
-        std::optional<block> freed = state_->take(p, bytes, at);
+        detail::user_line<where> const here{at};
+        std::optional<block>           freed = state_->take(p, bytes, at);
         if (!freed) { return; }
         if (auto const own = state_->own_stream()) {
             compare_fences(*own, *freed);
@@ -181,21 +186,20 @@ public:
                                                    freed->alignment);
     }
 
-    /// Checks the fences of all live blocks and the quarantine. First synchronize all streams of
-    /// the blocks; nothing may write or free blocks meanwhile.
+    /// Checks the fences of all live blocks, and the quarantined blocks. Synchronize all streams of
+    /// the blocks before the call. No thread or stream may write or free blocks during the call.
     void check_blocks() noexcept {
         state_->checks.compare_all();
         auto const own = state_->own_stream();
         if (!own) { return; }
         std::vector<block> const live = state_->all_live();
         for (block const& b : live) { compare_fences(*own, b); }
-
-        std::list<kept_block> kept; // the quarantine, moved here so that no thread frees its blocks
+        std::list<kept_block> kept;
         {
             auto const held = state_->lock.hold();
             kept.swap(state_->kept);
         }
-        for (kept_block const& each : kept) { compare_kept(*own, each); }
+        for (kept_block const& each : kept) { compare_kept(own, each); }
         {
             auto const held = state_->lock.hold();
             state_->kept.splice(state_->kept.begin(), kept);
@@ -203,8 +207,7 @@ public:
         release(state_->options.quarantine);
     }
 
-    /// Returns the figures of the upstream, which include the fences. `live` excludes the blocks in
-    /// the quarantine.
+    /// Returns the figures of the upstream, with the fences. `live` excludes quarantined blocks.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<Upstream>
     {
@@ -224,8 +227,7 @@ public:
     {
         return this->upstream_.rounded_size(total(bytes, alignment), alignment);
     }
-    /// Checks and frees the blocks in the quarantine. Then returns the result of `trim(keep)` of
-    /// the upstream: the number of bytes that it returned.
+    /// Checks and frees the quarantined blocks. Returns the result of `trim(keep)` of the upstream.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<Upstream>
     {
@@ -244,8 +246,8 @@ private:
     using book       = detail::guard_book<where>;
     using kept_block = typename book::kept_block;
 
-    /// Returns the number of bytes between the start of the upstream's block and the address that
-    /// the program gets: the size of a fence, or the alignment if that is larger.
+    /// Returns the distance in bytes from the start of the upstream's block to the address that the
+    /// program gets. It has room for a fence (guard bytes), and is a multiple of `alignment`.
     [[nodiscard]] std::size_t front(std::size_t alignment) const noexcept {
         return detail::larger_of(alignment, state_->checks.fence());
     }
@@ -253,7 +255,7 @@ private:
         std::size_t const fences = front(alignment) + state_->checks.fence();
         return bytes == 0 ? 0 : saturating_add(bytes, fences);
     }
-    /// Returns the live bytes that the upstream counts for a block: with both fences, rounded up.
+    /// Returns the number of bytes that the block `b` adds to the live bytes of the upstream.
     [[nodiscard]] std::size_t live_size(block const& b) const noexcept {
         return detail::rounded_size(this->upstream_, total(b.bytes, b.alignment), b.alignment);
     }
@@ -261,8 +263,9 @@ private:
         return b.p - front(b.alignment);
     }
 
-    /// Returns the result of `make()`, an allocation. After a refusal, empties the quarantine and
-    /// calls `make` again, unless `s` is being captured.
+    /// Calls `make()`, which allocates from the upstream, and returns its result. If the upstream
+    /// refuses, frees the quarantined blocks and calls `make()` once more. Does not retry if there
+    /// are no quarantined blocks, or if the stream `s` is being captured.
     template <class Make>
     [[nodiscard]] void* retried(std::optional<stream> s, std::size_t bytes, Make const& make) {
         auto emptied = [&, tried = false]() mutable {
@@ -283,19 +286,20 @@ private:
             }
         }
     }
-    /// Writes the fences into `all`, a block of the upstream, and returns the address after the
-    /// first fence. If a step fails, calls `undo(all)` and throws.
+    /// Writes both fences (guard bytes) into `all`, a block of the upstream. Returns the address
+    /// after the first fence. If this fails, frees the block by `undo(all)` and throws.
     template <class Undo>
     [[nodiscard]] void* fence(stream s, void* all, std::size_t bytes, std::size_t alignment,
                               call_site at, Undo const& undo) {
         if (all == nullptr || bytes == 0) { return all; }
+        detail::user_line<where> const here{at};
         try {
             std::byte* const  p = static_cast<std::byte*>(all) + front(alignment);
             std::size_t const n = state_->checks.fence();
             where::fill(s, p - n, checks::fence_byte, n);
             where::fill(s, p + bytes, checks::fence_byte, n);
             if (state_->options.fills) { where::fill(s, p, checks::fresh_byte, bytes); }
-            state_->add({p, bytes, alignment, at, current_tag(), {}});
+            state_->add({p, bytes, alignment, at, current_tag(), {}, book::is_capturing(s)});
             return p;
         } catch (...) {
             undo(all);
@@ -305,10 +309,11 @@ private:
     [[nodiscard]] void* fence_sync(void* all, std::size_t bytes, std::size_t alignment,
                                    call_site at) {
         if (all == nullptr || bytes == 0) { return all; }
-        auto const undo = [&](void* p) {
+        std::optional<stream> own;
+        auto const            undo = [&](void* p) {
+            if (own) { book::synchronize(*own); } // for the fills that are already queued
             sited{this->upstream_, at}.deallocate_sync(p, total(bytes, alignment), alignment);
         };
-        std::optional<stream> own;
         try {
             own.emplace(state_->make_own_stream());
         } catch (...) {
@@ -320,18 +325,17 @@ private:
         return p;
     }
 
-    /// Puts a freed block into the quarantine, and frees the oldest blocks beyond its limit.
-    /// Returns false if the block cannot be kept.
+    /// Keeps a freed block in the quarantine, and frees the oldest kept blocks beyond the size
+    /// limit of the quarantine. Returns false if the block is not kept.
     bool hold_back(stream s, block const& freed) noexcept {
         if (state_->options.quarantine == 0) { return false; }
         state_->fill(s, freed.p, checks::freed_byte, freed.bytes, true);
         try {
             typename where::event unused{where::device_of(s)};
             where::record(unused, s);
-            auto const held = state_->lock.hold();
-            state_->kept.push_back({freed, std::move(unused)});
-            state_->kept_bytes += freed.bytes;
-            state_->kept_live += live_size(freed);
+            std::list<kept_block> one;
+            one.push_back({freed, std::move(unused), live_size(freed)});
+            state_->keep(one, false);
         } catch (...) {
             detail::report_failed_call("guarded: quarantine");
             return false;
@@ -340,39 +344,39 @@ private:
         return true;
     }
     /// Checks and frees the oldest blocks in the quarantine until it has at most `most` bytes.
+    /// Keeps a block if the wait for its uses fails.
     void release(std::size_t most) noexcept {
-        for (;;) {
-            std::optional<kept_block> oldest;
-            {
-                auto const held = state_->lock.hold();
-                if (state_->kept.empty() || state_->kept_bytes <= most) { return; }
-                oldest.emplace(std::move(state_->kept.front()));
-                state_->kept.pop_front();
-                state_->kept_bytes -= oldest->freed.bytes;
-                state_->kept_live -= live_size(oldest->freed);
+        std::list<kept_block> failed;
+        while (most == 0 || failed.empty()) {
+            std::list<kept_block> oldest = state_->take_oldest(most);
+            if (oldest.empty()) { break; }
+            block const& b = oldest.front().freed;
+            if (compare_kept(state_->own_stream(), oldest.front())) {
+                sited{this->upstream_, b.freed_at}.deallocate_sync(
+                    base_of(b), total(b.bytes, b.alignment), b.alignment);
+            } else {
+                failed.splice(failed.end(), oldest);
             }
-            block const& b = oldest->freed;
-            if (auto const own = state_->own_stream()) { compare_kept(*own, *oldest); }
-            sited{this->upstream_, b.freed_at}.deallocate_sync(
-                base_of(b), total(b.bytes, b.alignment), b.alignment);
         }
+        state_->keep(failed, true);
     }
 
-    /// Waits for the work on a block in the quarantine, and reports a byte that is not 0xDD.
-    void compare_kept(stream own, kept_block const& kept) noexcept {
+    /// Waits for the event `kept.unused`, after which no stream uses the freed block. Reports its
+    /// first byte that is not 0xDD, the value written at its free, if there is a stream `own`.
+    /// Returns false if the wait fails, which is reported.
+    bool compare_kept(std::optional<stream> own, kept_block const& kept) noexcept {
+        if (!book::await_uses(kept)) { return false; }
         block const& b = kept.freed;
-        try {
-            where::synchronize(kept.unused);
-        } catch (...) { return detail::report_failed_call("guarded: quarantine"); }
-        state_->checks.compare_now(own, b.p, b.bytes, checks::freed_byte, b);
+        if (own) { state_->checks.compare_now(*own, b.p, b.bytes, checks::freed_byte, b); }
+        return true;
     }
     void compare_fences(stream own, block const& b) noexcept {
-        std::size_t const n = state_->checks.fence();
+        std::size_t const n = b.captured ? 0 : state_->checks.fence();
         state_->checks.compare_now(own, b.p - n, n, checks::fence_byte, b);
         state_->checks.compare_now(own, b.p + b.bytes, n, checks::fence_byte, b);
     }
-    /// Completes the checks of freed blocks, checks and frees the quarantine, and destroys
-    /// `state_`. At the end of the process, only leaks `state_`.
+    /// Completes the checks of freed blocks, frees the quarantined blocks, and destroys `state_`
+    /// (the records of the layer). If the process is ending, only leaks `state_`.
     void end() noexcept {
         if (state_ == nullptr) { return; }
         if (detail::is_ending<where>()) { return static_cast<void>(state_.release()); }
@@ -381,11 +385,12 @@ private:
         state_.reset();
     }
 
-    std::unique_ptr<book> state_; // a pointer: the layer can be moved, the state cannot
+    std::unique_ptr<book> state_; // on the heap, because a `guard_book` cannot be moved
 };
 
 namespace with {
-/// Puts a `guarded` layer over a resource: `source | with::pool | with::guarded()`.
+/// Adds the layer `guarded`, which finds writes outside of blocks:
+/// `source | with::pool | with::guarded()`.
 [[nodiscard]] inline auto guarded(guarded_options options = {}) {
     return layer<vram::guarded>(options);
 }

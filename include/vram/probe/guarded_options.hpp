@@ -14,8 +14,8 @@ namespace vram {
 ///
 ///     guarded_options const late{.quarantine = 64_MiB};
 struct guarded_options {
-    /// Bytes of the fence, which has a known value, before and after each block; a power of two, at
-    /// least 16.
+    /// Size in bytes of a fence. Each block has a fence (guard bytes of a known value) before and
+    /// after it. The size must be a power of two, and at least 16.
     std::size_t fence = 256;
     /// Largest total size in bytes of the freed blocks that are kept, to find late writes to them.
     /// 0 keeps none.

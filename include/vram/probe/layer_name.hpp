@@ -11,7 +11,7 @@
 namespace vram {
 
 /// Returns the name of the class or class template of `Type`, such as `pool` for
-/// `vram::pool<vram::cuda_resource>`. The text is never freed.
+/// `vram::pool<vram::cuda_resource>`. The returned text stays valid until the end of the process.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
     return detail::type_name<Type>();

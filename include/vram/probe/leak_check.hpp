@@ -53,9 +53,10 @@ public:
         }
     }
 
-    /// Returns the bytes that would be a leak if the scope ended now.
+    /// Returns the increase of the live bytes since the construction, or 0 if they decreased. These
+    /// bytes are a leak if they are still live at the end of the scope.
     [[nodiscard]] std::size_t bytes() const { return probe_.bytes(); }
-    /// Returns true if there would be no leak if the scope ended now.
+    /// Returns true if the live bytes have not increased since the construction.
     [[nodiscard]] bool clean() const { return bytes() == 0; }
 
     /// Makes the destructor report nothing: for memory that stays live on purpose.

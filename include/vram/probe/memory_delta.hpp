@@ -15,17 +15,18 @@
 
 namespace vram {
 
-/// Measures the change of a resource's figures since the construction of this object.
+/// Measures how the figures of a resource, such as its live bytes, change from the construction of
+/// this object on.
 ///
 ///     memory_delta probe{memory};
 ///     train_step(memory);
 ///     probe.bytes(), probe.peak(), probe.allocations()
 ///
-/// Sizes are in bytes as the resource rounds them. If the scope stays below an earlier peak of the
-/// resource, `peak()` is only an upper bound, and `peak_is_exact()` is false. An `arena`, or a
-/// layer over two resources, knows only an upper bound of its peak. A `statistics` layer counts for
-/// each probe separately: sizes are then as requested, and the peak is exact (see `statistics` for
-/// several threads).
+/// Sizes are in bytes, as rounded by the resource. A resource stores only one peak of its live
+/// bytes. If this peak was before the measurement, `peak()` is only an upper bound, and
+/// `peak_is_exact()` returns false. An `arena`, or a layer over two resources, knows only an upper
+/// bound of its peak. A `statistics` layer counts the requested sizes, and counts each measurement
+/// separately. Its peak is exact if one thread allocates (see `statistics`).
 ///
 /// Failure   Throws the exceptions of `usage()`.
 /// Threads   The rules are those of `usage()`. Allocations of other threads are counted too.
@@ -38,25 +39,27 @@ public:
         : memory_{&memory}, before_{memory.usage()} {}
     explicit memory_delta(Resource const&&) = delete;
 
-    /// Returns the increase of live bytes since the start, or 0 if they have decreased.
+    /// Returns the increase of live bytes since the measurement started, or 0 if they decreased.
     [[nodiscard]] std::size_t bytes() const { return risen(now().live, before_.live); }
 
-    /// Returns the live bytes now minus those at the start; negative if memory was freed.
+    /// Returns the present live bytes minus those at the start of the measurement; may be negative.
     [[nodiscard]] std::ptrdiff_t difference() const {
         return static_cast<std::ptrdiff_t>(now().live) - static_cast<std::ptrdiff_t>(before_.live);
     }
 
-    /// Returns the decrease of live bytes since the start, or 0 if they have increased.
+    /// Returns the decrease of live bytes since the measurement started, or 0 if they increased.
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
-    /// Returns the largest increase of live bytes over those at the start, at any moment since, or
-    /// an upper bound of it (see `peak_is_exact`).
+    /// Returns the largest increase of the live bytes at any moment since the measurement started.
+    /// If `peak_is_exact()` returns false, the result is only an upper bound.
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
         return risen(detail::larger_of(h.at_start, h.later), before_.live);
     }
 
-    /// Returns true if `peak()` was reached in this scope, and false if it is only an upper bound.
+    /// Returns true if the resource reached `peak()` in this scope by its own count. Returns false
+    /// if the resource may have had its peak before. The peak of an `arena` or of a layer over two
+    /// resources is an upper bound in both cases.
     [[nodiscard]] bool peak_is_exact() const {
         memory_usage const after = now();
         heights const      h     = seen(after);
@@ -64,10 +67,11 @@ public:
                (h.later == h.at_start && (after.live == h.later || before_.live == h.later));
     }
 
-    /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
+    /// Returns the increase of the reserved bytes (obtained from the upstream or the device) since
+    /// the measurement started, or 0 if they decreased.
     [[nodiscard]] std::size_t reserved() const { return risen(now().reserved, before_.reserved); }
 
-    /// Returns the number of successful allocations since the start.
+    /// Returns the number of successful allocations since the measurement started.
     [[nodiscard]] std::uint64_t allocations() const {
         return now().allocations - before_.allocations;
     }
@@ -82,11 +86,12 @@ public:
 
 private:
     struct heights {
-        std::size_t at_start; ///< peak of the live bytes at the start of the measurement
-        std::size_t later;    ///< peak of the live bytes in later figures
+        std::size_t at_start; ///< peak of the live bytes up to the start of the measurement
+        std::size_t later;    ///< peak of the live bytes up to now
     };
-    /// Returns the peaks of live bytes in `before_` and `after`. If the peaks were reset or
-    /// raised in between, returns `highest_live()` of both: the peaks since the resource was made.
+    /// Returns the peaks of the resource's live bytes at the start of the measurement and in
+    /// `after`. If the program reset or raised the peaks in between, returns the peaks since the
+    /// construction of the resource instead.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};
@@ -99,12 +104,14 @@ private:
     memory_usage    before_;
 };
 
-/// Measures the change of the figures of a `statistics` layer. Values and totals are exact; with
-/// several threads the peak may be too low (see `statistics`). Probes may overlap.
+/// Measures how the figures of a `statistics` layer change from the construction of this object on.
+/// Bytes and numbers of allocations are exact. With several threads the peak may be too low (see
+/// `statistics`). The lifetimes of several `memory_delta` objects may overlap.
 ///
 /// Failure   Throws `std::bad_alloc` and the exceptions of `usage()`.
 /// Threads   The rules are those of the layer. Allocations of other threads are counted too.
-/// Cost      Each function takes time in proportion to the number of newer probes of the layer.
+/// Cost      Each function takes time in proportion to the number of `memory_delta` objects of the
+///           same layer that were created later.
 template <class Upstream, class Lock, class Histograms>
 class memory_delta<statistics<Upstream, Lock, Histograms>> {
     using layer = statistics<Upstream, Lock, Histograms>;
@@ -116,37 +123,38 @@ public:
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }
 
-    /// Returns the increase of live bytes since the start, or 0 if they have decreased.
+    /// Returns the increase of live bytes since the measurement started, or 0 if they decreased.
     [[nodiscard]] std::size_t bytes() const { return positive(counted().bytes.value); }
-    /// Returns the live bytes now minus those at the start; negative if memory was freed.
+    /// Returns the present live bytes minus those at the start of the measurement; may be negative.
     [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
-    /// Returns the decrease of live bytes since the start, or 0 if they have increased.
+    /// Returns the decrease of live bytes since the measurement started, or 0 if they increased.
     [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
-    /// Returns the largest increase of live bytes since the start. May be too low if several
-    /// threads allocate (see `statistics`).
+    /// Returns the largest increase of live bytes at any moment since the measurement started. The
+    /// result may be too low if several threads allocate (see `statistics`).
     [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }
     /// Returns true: the peak of a `statistics` layer is never an upper bound.
     [[nodiscard]] bool peak_is_exact() const noexcept { return true; }
-    /// Returns the number of successful allocations since the start.
+    /// Returns the number of successful allocations since the measurement started.
     [[nodiscard]] std::uint64_t allocations() const { return counted().blocks.total; }
 
-    /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
+    /// Returns the increase of the reserved bytes (obtained from the upstream or the device) since
+    /// the measurement started, or 0 if they decreased.
     [[nodiscard]] std::size_t reserved() const {
         std::size_t const after = memory_->usage().reserved;
         return after > before_.reserved ? after - before_.reserved : 0;
     }
 
-    /// Returns all counters of the scope, including blocks and refusals.
+    /// Returns the counters of the layer since the measurement started, such as its refusals.
     [[nodiscard]] counters counted() const { return memory_->now(asked_); }
 
-    /// Restarts the measurement: all results are 0 again.
+    /// Restarts the measurement: results are relative to the present figures from now on.
     void reset() {
         std::uint64_t const fresh = memory_->push();
         memory_->pop(std::exchange(asked_, fresh));
         before_ = memory_->usage();
     }
 
-    /// Returns the figures of the layer at the start.
+    /// Returns the figures (`usage()`) that the layer had when the measurement started.
     [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
     /// Returns the present figures of the layer.
     [[nodiscard]] memory_usage now() const { return memory_->usage(); }

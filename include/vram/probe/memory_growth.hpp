@@ -13,24 +13,27 @@
 
 namespace vram {
 
-/// A growth that `growth_watch` found, or none. `text` throws `std::bad_alloc`.
+/// The growth of the memory that a `growth_watch` found in a loop. Empty if it found no growth.
+/// `text` throws `std::bad_alloc`.
 ///
 ///     if (memory_growth const found = watch.growth()) { std::puts(found.text().c_str()); }
 struct memory_growth {
-    growth_of     of    = growth_of::live; ///< the bytes watched: live, reserved, or of the device
-    std::uint64_t since = 0;               ///< number of the last step before the growth began
-    std::uint64_t until = 0; ///< number of the last step; 0, as `since`, if nothing grows
+    growth_of     of    = growth_of::live; ///< the kind of bytes that the watch reads
+    std::uint64_t since = 0;               ///< index of the step after which the memory grows
+    /// Index of the last step that the watch has read. If nothing grows, `since` and `until` are 0.
+    std::uint64_t until = 0;
     std::size_t   bytes = 0; ///< growth in bytes from the step `since` to the step `until`
-    /// The growth of the live bytes of the resource since step `live_since`; 0 if they decreased.
+    /// Increase of the live bytes of the resource from the step `live_since` to the call of
+    /// `growth_watch::growth`. 0 if they decreased.
     std::size_t live = 0;
-    /// The step from which on `live` and `sites` count: the last one up to `since` with stored
-    /// figures. The watch stores the figures of few steps.
+    /// Index of the step from which on `live` and `sites` count the changes. It may be before
+    /// `since`, because the watch stores these figures only at some steps.
     std::uint64_t live_since = 0;
-    /// At most five lines of text, each a tag and a program line with risen live bytes. Empty
-    /// without a layer `tracking`.
+    /// Up to five lines of text, then "..." if there are more. Each line has a tag and a program
+    /// line with increased live bytes. Empty if the resource has no layer `tracking`.
     std::string sites{};
 
-    /// Returns true if the memory grows.
+    /// Returns true if the watch found a growth.
     [[nodiscard]] explicit operator bool() const noexcept { return until != since; }
     /// Returns the average growth in bytes for each step from `since` to `until`, or 0 if nothing
     /// grows.

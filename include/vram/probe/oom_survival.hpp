@@ -17,21 +17,31 @@ namespace vram {
 /// The mistakes that `survives_oom` finds.
 enum class oom_fault : unsigned char {
     none,
-    leak,      ///< a run left more live bytes than an earlier run without a refusal
-    swallowed, ///< the function returned another value than without a refusal
-    /// A refusal had a lasting effect: the next run, in which no request was refused, threw or
-    /// returned another value than the first run.
+    /// After a run of the tested code, more bytes were live than after a run without refusals.
+    leak,
+    /// A request was refused, and the tested code threw nothing. It returned another value than in
+    /// a run without refusals.
+    swallowed,
+    /// The run after a refusal, in which nothing was refused, threw an exception or returned
+    /// another value than the first run. So the refusal had a lasting effect.
     damaged,
-    double_free,       ///< the tested code freed a block twice
-    wrong_size,        ///< a block was freed with another size or alignment than allocated
-    error_reported,    ///< the tested code caused an error that was reported to the error sink
-    endless_retry,     ///< a run had `survives_oom_options::most_refusals` refusals
-    unsteady,          ///< two runs without a refusal differ, so no other run can be compared
-    too_many_requests, ///< a run has more requests than `survives_oom_options::most_requests`
+    double_free,    ///< the tested code freed a block twice
+    wrong_size,     ///< a block was freed with another size or alignment than allocated
+    error_reported, ///< the tested code caused an error that was reported to the error sink
+    /// As many requests were refused in one run as `survives_oom_options::most_refusals` allows.
+    /// The tested code seems to repeat a request forever.
+    endless_retry,
+    /// Runs in which nothing was refused returned different values, or one of them threw. So the
+    /// values of runs with refusals cannot be checked.
+    unsteady,
+    /// One run (call of the tested code) made more requests than
+    /// `survives_oom_options::most_requests`.
+    too_many_requests,
 };
 
-/// The result of `survives_oom`: true if the code survives each refusal; otherwise names the first
-/// refused request for which it does not, and the mistake.
+/// The result of `survives_oom`, which refuses the allocation requests of the tested code in turn.
+/// Converts to true if no mistake was found. Otherwise the members describe the mistake, and the
+/// refused request after which the tested code made it.
 ///
 ///     oom_survival const result = survives_oom(memory, work);
 ///     if (!result) { std::puts(result.text().c_str()); }
@@ -39,44 +49,44 @@ enum class oom_fault : unsigned char {
 /// Failure   `text` throws `std::bad_alloc`.
 struct oom_survival {
     oom_fault fault = oom_fault::none;
-    /// Number of the refused request: 1 is the first of a run. 0 if none was refused.
+    /// Index of the refused request in one run, counted from 1. 0 if no request was refused.
     std::uint64_t refused = 0;
-    /// True if all requests after the refused one were refused too (up to `most_refusals`).
+    /// True if the later requests of the run were refused too, up to `most_refusals` requests.
     bool for_good = false;
     /// Size of the refused request in bytes.
     std::size_t bytes = 0;
-    memory_tag  owner{}; ///< tag of the refused request
-    call_site   at{};    ///< line of the refused request
+    memory_tag  owner{}; ///< tag (name of the purpose) of the refused request
+    call_site   at{};    ///< line of the program that made the refused request
     /// True if the mistake was found in the run after the refusal, in which nothing was refused.
     bool afterwards = false;
 
     std::size_t leaked = 0; ///< for a leak: number of bytes that were not freed
     /// Size of the block of a leak or of an invalid free; 0 if it is not known.
     std::size_t block_bytes = 0;
-    memory_tag  block_owner{};   ///< tag of the block of a leak or of an invalid free
+    memory_tag  block_owner{};   ///< tag of the block that leaked or had a wrong free
     call_site   allocated_at{};  ///< line that allocated the block
-    call_site   freed_at{};      ///< line that freed the block first
-    call_site   wrong_at{};      ///< line of the invalid free
-    std::size_t wrong_bytes = 0; ///< size that the invalid free passed
-    std::string cause{};         ///< text of the exception or of the reported error
+    call_site   freed_at{};      ///< line of the first free of a block that was freed twice
+    call_site   wrong_at{};      ///< line of the second free, or of the free with a wrong size
+    std::size_t wrong_bytes = 0; ///< size in bytes that was passed to the free at `wrong_at`
+    /// Text of the exception or reported error by which the mistake was found; may be empty.
+    std::string cause{};
 
-    std::uint64_t requests = 0; ///< number of requests of a run without a refusal
+    std::uint64_t requests = 0; ///< number of allocation requests in a run without refusals
     std::uint64_t runs     = 0; ///< number of times that `survives_oom` called the tested code
+    std::uint64_t only     = 0; ///< `survives_oom_options::only` of the call
 
-    /// Returns true if the code survives each refusal.
+    /// Returns true if `survives_oom` found no mistake.
     [[nodiscard]] explicit operator bool() const noexcept { return fault == oom_fault::none; }
 
-    /// Returns the mistake in sentences, with the lines and sizes that are known.
+    /// Returns sentences that describe the mistake and the refused request, as far as known. If no
+    /// mistake was found, the sentence says that.
     [[nodiscard]] std::string text() const {
-        if (fault == oom_fault::none) {
-            return "Each of " + std::to_string(requests) + " requests was refused; all " +
-                   std::to_string(runs) + " runs are correct.";
-        }
+        if (fault == oom_fault::none) { return success(); }
         return refusal() + (afterwards ? "in the next run, without a refusal, " : "") + mistake() +
                ".";
     }
 
-    /// Prints the text. `Stream` is any type that accepts a C string by `<<`.
+    /// Prints the result of `text()`. `Stream` is any type that accepts a C string by `<<`.
     template <class Stream>
         requires requires(Stream& s, char const* c) { s << c; }
     friend Stream& operator<<(Stream& stream, oom_survival const& result) {
@@ -85,6 +95,16 @@ struct oom_survival {
     }
 
 private:
+    [[nodiscard]] std::string success() const {
+        std::string const all = std::to_string(requests);
+        if (only != 0 && refused == 0) {
+            return "No request was refused: a run has " + all +
+                   ", and survives_oom_options::only is " + std::to_string(only) + ".";
+        }
+        return (only != 0 ? "Request " + std::to_string(only) + " of " + all
+                          : "Each of " + all + " requests") +
+               " was refused; all " + std::to_string(runs) + " runs are correct.";
+    }
     [[nodiscard]] std::string refusal() const {
         if (refused == 0) { return "Without a refusal, "; }
         std::string out = "Request " + std::to_string(refused);

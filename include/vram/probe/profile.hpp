@@ -19,18 +19,20 @@
 
 namespace vram {
 
-/// Collects the time and the memory of the scopes that objects of `timed` mark.
+/// Collects the time and the memory of scopes: parts of the program that objects of `timed` mark. A
+/// run is one execution of a scope.
 ///
 ///     profile times{memory}; // or profile<cuda_platform> times;
 ///     { timed const scope{times, stream, "forward", memory}; forward(memory, stream); }
 ///     std::fputs(times.text().c_str(), stdout);
 ///
-/// A scope within another one is a row below that one. The runs of a scope are added up.
+/// If a scope lies within another scope, its row is below the row of the outer scope. The row of a
+/// scope has the sums of the figures of all its runs.
 ///
 /// Failure   Functions throw `std::bad_alloc` and errors of the platform.
-/// Threads   Any thread. The object outlives all scopes.
-/// Streams   `text`, `rows` and `clear` wait for the ends of all runs on the device.
-/// Cost      Two events for each run until its end on the device was read.
+/// Threads   Any thread may call. The object must outlive all scopes.
+/// Streams   `text`, `rows` and `clear` wait until the device has completed all ended runs.
+/// Cost      Each run holds two events until the profile has read the time between them.
 template <platform Platform>
 class profile {
 public:
@@ -42,14 +44,16 @@ public:
     profile(profile&&) = delete;
     ~profile()         = default;
 
-    /// Returns the scopes in the order of their first runs, each followed by its inner scopes. With
-    /// `by_thread`, threads have rows of their own.
+    /// Returns a row for each scope, in the order in which the scopes first ran. The rows of inner
+    /// scopes follow the row of their outer scope. If `by_thread` is true, returns a row for each
+    /// thread of each scope.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread = false) {
         return tree_.rows(by_thread);
     }
 
-    /// Returns the scopes as a table: runs, times on the device and on the host, change and peak of
-    /// live bytes, allocations.
+    /// Returns the rows of all scopes as a table. The columns are the number of runs, times on the
+    /// device and on the host, change and peak of the live bytes, and number of allocations. If
+    /// `by_thread` is true, each thread that ran a scope has a row for it.
     [[nodiscard]] std::string text(bool by_thread = false) {
         detail::table out{by_thread ? std::size_t{11} : std::size_t{10}};
         for (char const* each : {"scope", "thread", "runs", "device", "mean", "min", "max", "host",
@@ -76,7 +80,7 @@ public:
         return out.text();
     }
 
-    /// Sets all figures to zero. A scope that is open is counted when it ends.
+    /// Sets the figures of all scopes to zero. If a run is in progress, it is counted when it ends.
     void clear() { tree_.clear(); }
 
     /// Returns the stored scopes, for the class `timed`. The functions of the result are internal.

@@ -12,11 +12,12 @@
 
 namespace vram {
 
-/// One row of a `profile`: a scope, with all its runs, or with those of one thread.
+/// One row of a `profile`: the figures of one scope, a part of the program that `timed` marks. The
+/// row counts all runs (executions) of the scope, or only those of one thread.
 ///
 ///     for (profile_row const& row : times.rows()) { total += row.device.total; }
 struct profile_row {
-    /// Statistics of the durations of the runs, in nanoseconds.
+    /// Statistics of the durations of a scope's runs (executions), in nanoseconds.
     struct times {
         std::uint64_t count = 0; ///< number of durations
         std::uint64_t total = 0; ///< sum of the durations, in nanoseconds
@@ -41,25 +42,25 @@ struct profile_row {
         }
     };
 
-    std::string   name{};     ///< the name of the scope
-    std::size_t   depth  = 0; ///< number of scopes around this one; 0 for an outermost scope
-    unsigned      thread = 0; ///< number of the thread; 0 in a list that merges threads
+    std::string   name{};     ///< name passed to `timed`, or the name of the calling function
+    std::size_t   depth  = 0; ///< number of scopes that contain this scope; 0 if there is none
+    unsigned      thread = 0; ///< index of the thread; 0 if the row counts all threads
     std::uint64_t runs   = 0; ///< number of runs of the scope that have ended
-    /// Durations of the runs on the stream, measured by events. Runs in a stream capture do not
-    /// count.
+    /// Durations of the scope's runs on the stream, measured by events. A run is not included if
+    /// the stream was being captured at the start or the end of the run.
     times device{};
     times host{}; ///< durations on the host thread
 
     bool has_memory = false; ///< true if the memory of the scope was measured
     /// Live bytes at the end of a run minus those at its start, summed over all runs.
     std::ptrdiff_t live = 0;
-    /// The largest rise of the live bytes over those at the start of a run.
+    /// Largest increase of the live bytes from the start of a run to any moment in that run.
     std::size_t   peak          = 0;
     bool          peak_is_exact = true; ///< false if `peak` is an upper bound
-    std::uint64_t allocations   = 0;    ///< number of allocations of all runs
+    std::uint64_t allocations   = 0;    ///< number of allocations in all runs of the scope
 
-    /// Adds the runs, times and bytes of `other`, another row of the scope. `peak` becomes the
-    /// larger of the two.
+    /// Adds the figures of `other`, another row of the same scope, such as that of another thread.
+    /// `peak` becomes the larger of the two peaks.
     void merge(profile_row const& other) noexcept {
         runs += other.runs;
         device.merge(other.device);

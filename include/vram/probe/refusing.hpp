@@ -20,18 +20,19 @@
 
 namespace vram {
 
-/// A resource that refuses requests while `survives_oom` runs, and otherwise only forwards calls.
+/// A layer that refuses allocation requests while `survives_oom` tests a piece of code. At other
+/// times the layer only forwards calls to its upstream.
 ///
 ///     statistics<refusing<pool<stream_ordered<sim_resource>>>> memory;
 ///     CHECK(survives_oom(memory, [&] { return serve(memory); }));
 ///
-/// Over a stack without this layer, `survives_oom` uses a temporary one. Put the layer into the
-/// stack itself if the code under test needs the type of the stack, or under a pool, to refuse the
-/// pool's requests for chunks.
+/// If a stack has no such layer, `survives_oom` puts a temporary one over it. Put the layer into
+/// the stack itself if the tested code needs the type of the stack. Put the layer under a pool to
+/// refuse the pool's requests for chunks (the large blocks that the pool divides).
 ///
 /// Failure   A refused request throws `out_of_memory`, or returns null from `try_allocate`.
-///           `try_allocate_ready` is never refused. While `survives_oom` runs, a second free of a
-///           block is not passed on.
+///           `try_allocate_ready` is never refused. While `survives_oom` runs, the layer does not
+///           pass the second free of a block to its upstream.
 /// Threads   The rules are those of the upstream.
 /// Cost      One load and one branch per call; a lock while `survives_oom` runs.
 template <class Upstream>
@@ -48,7 +49,7 @@ public:
         : refusing{Upstream{}} {}
     /// Creates the layer over `upstream`.
     explicit refusing(Upstream upstream) : base{std::move(upstream)} {}
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<refusing> Same>
     refusing(Same& other) : refusing{detail::refuse_copy(other)} {}
     template <std::same_as<refusing> Same>
@@ -100,8 +101,8 @@ public:
         return noted(p, bytes, alignment, at);
     }
 
-    // Records the free for the checks of `survives_oom`, and then frees the block. In the reverse
-    // order, another thread could allocate the memory in between.
+    // Records the free before the block returns to the upstream. Otherwise another thread could
+    // allocate the same memory before the free is recorded.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -146,7 +147,8 @@ private:
 };
 
 namespace with {
-/// Puts a `refusing` layer over a resource: `source | with::pool | with::refusing`.
+/// Adds the layer `refusing`, which refuses requests for `survives_oom`:
+/// `source | with::pool | with::refusing`.
 inline constexpr word<vram::refusing> refusing{};
 } // namespace with
 

@@ -45,8 +45,8 @@ enum class column : unsigned char {
 struct column_style {
     char const* heading;
     bool        is_size; ///< true if the figure is a number of bytes
-    /// If false, the column is left out if all its figures are 0 or unknown. If true, only if all
-    /// are unknown.
+    /// If true, the table shows the column if any layer knows its figure. If false, the table shows
+    /// the column only if the figure of some layer is not 0.
     bool always;
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
@@ -62,7 +62,7 @@ inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
                                                        {"waits", false, false},
                                                        {"limit", true, true}}};
 
-/// The figures of one layer. Figures that the layer does not have are blank in the report.
+/// One row of the table of `report`: the figures of one layer. Unknown figures are blank.
 class layer_row {
 public:
     explicit layer_row(std::string name) : name_{std::move(name)} {}
@@ -95,8 +95,8 @@ private:
     std::array<figure, columns.size()> figures_{};
 };
 
-/// Copies the figures of `layer.usage` to `row`. A figure of 0 is blank if the layer does not count
-/// it.
+/// Copies the figures of `layer.usage` to `row`, a row of the table of `report`. If a figure is 0
+/// because the layer does not count it, its cell stays blank.
 template <class Row>
 void set_usage(Row& row, layer_facts const& layer) {
     memory_usage const& u = *layer.usage;
@@ -112,7 +112,8 @@ void set_usage(Row& row, layer_facts const& layer) {
     row.set(column::waits, u.waits, layer.is_ordered);
 }
 
-/// Makes a row for each layer, and collects the sections of the whole stack.
+/// Makes a row of the table of `report` for each layer of a stack. If `full` is true, also collects
+/// the figures of the whole stack, which `report` prints in sections before the table.
 template <class = only_if_used>
 class report_rows final : public layer_visitor {
 public:
@@ -177,13 +178,15 @@ private:
 
 } // namespace detail
 
-/// Selects what `report` prints: the table of layers alone, or also sections on the whole stack.
+/// Selects what `report` prints about a stack (a resource and all its upstreams): a table of its
+/// layers alone, or also figures of the whole stack.
 enum class report_kind : unsigned char {
     layers, ///< a table of the layers
     full    ///< figures of the whole stack, such as fragmentation, then the table of the layers
 };
 
-/// The figures of each layer of a stack as a table, the outermost layer first.
+/// Returns a table of the figures of each layer of a stack (a resource and all its upstreams). The
+/// outermost layer is the first row.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///     std::fputs(report(memory).c_str(), stdout);
@@ -195,9 +198,10 @@ enum class report_kind : unsigned char {
 /// its layer does not have the figure. The layers below `shared`, `any_resource` and `resource_ref`
 /// are shown too.
 ///
-/// `report_kind::full` begins with the sections of PyTorch's memory_summary, the fragmentation and,
-/// with a layer `tracking`, the tags and the streams of live blocks. The bytes allocated and freed
-/// in all need a layer `statistics` or `tracking`; refusals need `statistics`.
+/// With `report_kind::full`, a summary of the whole stack comes before the table. It has rows
+/// like those of PyTorch's memory_summary, and the fragmentation. A layer `tracking` adds the live
+/// bytes of each tag and of each stream. The sums of all allocated and freed bytes need a layer
+/// `statistics` or `tracking`. The number of refusals needs `statistics`.
 ///
 /// Failure   Throws `std::bad_alloc`.
 /// Threads   The rules are those of `usage()`. Figures of two layers may belong to different times.

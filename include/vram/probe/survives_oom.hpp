@@ -17,23 +17,27 @@
 
 namespace vram {
 
-/// Runs `work` repeatedly, each time with another of its allocations refused. Checks after each run
-/// that nothing leaked, and that a run without a refusal still gives the same value.
+/// Tests if `work` survives refused allocations. Calls `work` many times, and refuses a different
+/// allocation request each time. After each such run (call of `work`), checks that nothing leaked,
+/// and that a run without refusals still returns the same value.
 ///
 ///     auto const result = survives_oom(memory, [&](auto& mr) { return sum_of(mr, input); });
 ///     CHECK_MESSAGE(result, result.text());
 ///
-/// `work(mr)` gets the memory from which it allocates: `memory` itself if its stack contains the
-/// layer `refusing`, otherwise a temporary layer over it. A `work()` without a parameter needs a
-/// stack with the layer. If a request is refused, `work` may throw any exception, or return the
-/// same value (compared by `==`) as otherwise.
+/// `work(mr)` allocates from `mr`. If the stack of `memory` contains the layer `refusing`, `mr` is
+/// `memory` itself. Otherwise `mr` is a temporary layer `refusing` over `memory`. A `work()`
+/// without a parameter needs a stack with that layer. After a refusal, `work` may throw any
+/// exception. If it throws none, it must return the same value (compared by `==`) as without
+/// refusals.
 ///
-/// Each request is refused alone, and together with all later ones. The result names the first
-/// refused request for which `work` fails, and the mistake. An object that outlives a run, such as
-/// a cache, is filled by the first run, in which nothing is refused.
+/// Each request is refused in two runs. In one run only this request is refused, in the other all
+/// later requests are refused too. The result describes the first mistake, and the refused request
+/// that caused it. The first run refuses nothing, and may fill objects that outlive a run, such as
+/// a cache.
 ///
 /// Only requests of the calling thread, and of each `sim_thread` that `work` starts, are refused.
-/// If the layer is under a pool, the pool's requests for chunks are refused.
+/// If the layer is under a pool, the requests that are refused are those of the pool for chunks
+/// (the large blocks that the pool divides).
 ///
 /// Failure   Throws the exceptions of the first run, in which nothing is refused.
 /// Threads   One call at a time for each layer.

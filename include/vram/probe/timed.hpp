@@ -25,10 +25,11 @@ namespace vram {
 
 namespace detail {
 
-/// Stands for the resource if the memory of a scope is not measured.
+/// Type argument in place of a resource for a `timed` scope that measures no memory.
 struct no_memory {};
 
-/// Measures the memory that a scope allocates and frees, for its `profile_row`.
+/// Measures the memory that is allocated and freed between the start and the end of a `timed`
+/// object, and writes the figures to a `profile_row`.
 template <class R>
 class scope_memory {
 public:
@@ -55,8 +56,8 @@ public:
 /// A scope of a `profile` that a thread has begun and not yet ended.
 struct open_scope {
     void const* owner; ///< the `profile` to which the scope belongs
-    open_scope* outer; ///< the next outer open scope of the thread, of any profile; or null
-    void*       scope; ///< the record of its runs in `owner`: a `profile_tree<Platform>::scope`
+    open_scope* outer; ///< the scope of the same thread that contains this one, or null
+    void*       scope; ///< pointer to the scope's data, a `profile_tree<Platform>::scope`
 };
 inline constinit thread_local open_scope* innermost_open_scope = nullptr;
 
@@ -90,7 +91,8 @@ class [[maybe_unused]] timed : detail::open_scope {
 public:
     using stream = typename Platform::stream;
 
-    /// Begins the scope `name` on `s`. Its memory is not measured.
+    /// Begins the scope `name`, and measures its time on the stream `s` and on the host. Measures
+    /// no memory.
     timed(profile<Platform>& into, stream s, std::string_view name)
         requires std::same_as<R, detail::no_memory>
         : timed{into, s, name, detail::no_memory{}, 0} {}
@@ -99,7 +101,8 @@ public:
           std::source_location where = std::source_location::current())
         requires std::same_as<R, detail::no_memory>
         : timed{into, s, detail::name_of_function(where.function_name()), detail::no_memory{}, 0} {}
-    /// Begins the scope `name` on `s`, and measures `memory`, which must outlive the scope.
+    /// Begins the scope `name`, and measures its time on the stream `s` and on the host. Also
+    /// measures the memory that the scope allocates from `memory`, which must outlive the scope.
     template <measured_resource Memory>
         requires std::same_as<Memory, R>
     timed(profile<Platform>& into, stream s, std::string_view name, Memory& memory)
@@ -134,7 +137,6 @@ private:
         detail::innermost_open_scope = this;
     }
 
-    /// Returns the record in which the runs of the open scope `of` are counted.
     [[nodiscard]] static auto in_tree(open_scope const& of) noexcept {
         return static_cast<typename detail::profile_tree<Platform>::scope*>(of.scope);
     }
@@ -145,7 +147,10 @@ private:
         unsigned const thread = detail::thread_number();
         tree_.add(*in_tree(*this), thread, run);
         if constexpr (detail::times_events<Platform>) {
-            if (!events_ || Platform::capturing(stream_)) { return; }
+            if (!events_) { return; }
+            // A default stream is that of the device that was current at the start of the scope.
+            typename Platform::device_guard const on{events_->where};
+            if (Platform::capturing(stream_)) { return; }
             {
                 detail::resource_call<Platform> const internal;
                 Platform::record(events_->to, stream_);

@@ -23,14 +23,14 @@ struct tracked_block {
     std::size_t bytes     = 0;       ///< the size that the caller requested
     std::size_t alignment = 0;       ///< the alignment that the allocation requested
     memory_tag  owner{};             ///< the tag of the scope that allocated the block
-    call_site   at{};                ///< line that allocated the block; unknown if not passed
+    call_site   at{};                ///< program line that allocated the block; may be unknown
     /// The stream of the allocation; empty if the allocation had no stream, or if the stream is
     /// known to be destroyed.
     stream_name              stream{};
-    unsigned                 thread = 0; ///< number of the allocating thread, modulo 1024
+    unsigned                 thread = 0; ///< index of the allocating thread, modulo 1024
     std::chrono::nanoseconds age{};      ///< time since the allocation
-    /// Time of the allocation in ticks of `tick_clock` (a counter of the processor), which
-    /// distinguishes later blocks of one address.
+    /// Time of the allocation in ticks of `tick_clock` (a counter of the processor). Distinguishes
+    /// this block from earlier and later blocks at the same address.
     std::uint64_t ticks = 0;
     /// The call stack of the thread at the allocation of the block; empty if
     /// `tracking_options::frames` is 0.
@@ -40,8 +40,10 @@ struct tracked_block {
 /// The order of a list of blocks.
 enum class tracked_order : unsigned char {
     oldest_first,  ///< by the time of the allocation, the earliest first
-    largest_first, ///< by size in bytes; of equal ones oldest first
-    by_tag         ///< by the tag's path, such as "train/optimizer"; of equal ones largest first
+    largest_first, ///< by size, the largest first; of equal sizes, the oldest first
+    /// Blocks sorted by the paths of their tags, such as "train/optimizer". Blocks with the same
+    /// tag are sorted by size, the largest first.
+    by_tag
 };
 
 } // namespace vram

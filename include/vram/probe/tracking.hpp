@@ -66,7 +66,7 @@ public:
     explicit tracking(Upstream upstream, tracking_options options = {})
         : base{std::move(upstream)}, books_{std::make_unique<books>(options)} {}
 
-    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
+    /// A copy does not compile. For a non-const source, the error names move, borrow and share.
     template <std::same_as<tracking> Same>
     tracking(Same& other) : tracking{detail::refuse_copy(other)} {}
     template <std::same_as<tracking> Same>
@@ -117,7 +117,7 @@ public:
     }
 
     /// Returns memory that the stream `s` may use without a wait. Returns null if the upstream has
-    /// none, or without host memory.
+    /// no such memory, or if there is no host memory for the record of the block.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment,
                                            call_site   at        = call_site::current())
@@ -127,8 +127,8 @@ public:
         return kept(p, bytes, alignment, &s, at) ? p : nullptr;
     }
 
-    // Removes the record of the block, and then frees the block. In the reverse order, another
-    // thread could allocate the memory while the old record still exists.
+    // Removes the record of the block first, and then frees the block. In the reverse order,
+    // another thread could get a block at the same address while the old record still exists.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -156,13 +156,13 @@ public:
     /// is first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const { return books_->by_thread(); }
 
-    /// Returns the figures of each pair of a tag and a thread, by live bytes, the largest first.
-    /// The peaks are exact.
+    /// Returns the figures of each pair of a tag and a thread. The pair with the most live bytes is
+    /// first. The peaks are exact.
     [[nodiscard]] std::vector<tracked_owner> by_tag_and_thread() const {
         return books_->by_tag_and_thread();
     }
 
-    /// Returns the lists by an interface that does not depend on the upstream, for `report`.
+    /// Returns the lists of owners and blocks for `report`. The class of the result is internal.
     [[nodiscard]] detail::owner_lists const& owners() const noexcept { return *books_; }
 
     /// Returns two tables as text: the figures of the tags, and those of the lines of the program,
@@ -248,8 +248,8 @@ private:
 };
 
 namespace with {
-/// Puts a `tracking` layer over a resource: `source | with::pool | with::tracking`, or with options
-/// `with::tracking({.frames = 8})`.
+/// Adds the layer `tracking`, which records each live block:
+/// `source | with::pool | with::tracking`, or with options `with::tracking({.frames = 8})`.
 inline constexpr word<vram::tracking, tracking_options> tracking{};
 } // namespace with
 

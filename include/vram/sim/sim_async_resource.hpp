@@ -27,25 +27,32 @@
 
 namespace vram {
 
-/// The sizes of a `sim_async_resource` in bytes, with the names of `cuda_pool_options`.
+/// The sizes in bytes that configure a `sim_async_resource` (a simulated stream-ordered pool). The
+/// members have the same names as in `cuda_pool_options`.
 struct sim_async_options {
     /// Number of bytes that the constructor reserves, and that the pool keeps until a `trim`.
     std::size_t initial_size = 0;
-    /// Number of reserved bytes, live ones included, above which the pool returns unused memory to
-    /// the device after an allocation or free. Unlike CUDA's, the default keeps nothing.
+    /// If the pool has reserved more bytes than this number, it returns unused memory after each
+    /// allocation and free. Bytes of live blocks count as reserved. By default, the pool keeps at
+    /// most `initial_size` unused bytes, and with `sim_options::pool_unit` also the unused bytes of
+    /// units that are not wholly free. The default of `cuda_pool_options` keeps everything.
     std::size_t release_threshold = 0;
-    /// Largest number of bytes that the pool may reserve. 0 means no limit.
+    /// Largest number of bytes that the pool may reserve, rounded up to a multiple of
+    /// `sim_options::pool_unit`. 0 means no limit.
     std::size_t maximum_size = 0;
 };
 
-/// Allocates stream-ordered memory from a pool on one device. Later work of the stream that freed a
-/// block can reuse its memory; another stream that gets it first waits for the free.
+/// Allocates stream-ordered memory from a pool on one device. After a free on a stream, later work
+/// of that stream may reuse the memory. If another stream gets the memory, that stream first waits
+/// for the free.
 ///
 /// Failure   `allocate` throws `out_of_memory` (limit of device or pool, or an injected fault),
 ///           `sim_error` or `sim_race`.
 /// Threads   Any thread may use the resource.
-/// Streams   Another stream may use a block only after an event.
-/// Cost      O(log blocks). Each free is an operation of the simulation.
+/// Streams   A stream that did not allocate a block may use it only after a wait for the allocating
+///           stream.
+/// Cost      O(log blocks), and as much for each stream with pending frees, and for each pending
+///           free that a search skips. Each free is an operation of the simulation.
 class sim_async_resource {
 public:
     using platform   = sim_platform;
@@ -55,7 +62,8 @@ public:
     /// Makes a pool on the current device.
     explicit sim_async_resource(sim_async_options const& options = {}, at w = at::current())
         : sim_async_resource{sim_device::current(), options, w} {}
-    /// Makes a pool on `device`.
+    /// Makes a pool on `device`. Throws `sim_error{invalid_value}` if `sim_options::pool_unit` is
+    /// larger than 1 TiB.
     explicit sim_async_resource(sim_device device, sim_async_options const& options = {},
                                 at w = at::current())
         : device_{device}, owner_{std::make_shared<owner>(device.machine())} {
@@ -63,7 +71,13 @@ public:
         detail::sim_pool& pool = *owner_->pool;
         pool.device            = device.index();
         pool.threshold         = detail::larger_of(options.release_threshold, options.initial_size);
-        if (options.maximum_size != 0) { pool.maximum = options.maximum_size; }
+        if (std::size_t const unit = device.machine().options.pool_unit; unit != 0) {
+            if (unit > std::size_t{1} << 40) { throw sim_error{sim_status::invalid_value, w}; }
+            pool.places = std::make_unique<detail::sim_places>(unit);
+        }
+        if (std::size_t const most = options.maximum_size; most != 0) { // in whole units
+            pool.maximum = saturating_add((most - 1) / pool.step() * pool.step(), pool.step());
+        }
         pool.peers = std::make_shared<std::vector<bool>>(device.machine().options.devices,
                                                          device.machine().options.peer_access);
         if (options.initial_size != 0) { reserve(options.initial_size, w); }
@@ -82,8 +96,8 @@ public:
         detail::sim_machine&      m = device_.machine();
         detail::sim_stream_state& s = stream.state();
         detail::sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        // Throws the report of an earlier call that could not throw it, before anything is
-        // allocated.
+        // Throws the report of an earlier mistake that was not thrown yet. Nothing is allocated
+        // yet, so no block is lost.
         call.throw_report();
         void* const p = detail::sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) { refuse(call, bytes, alignment, s.id.load()); }
@@ -122,21 +136,22 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || detail::process_exit::began()) { return; }
         try {
-            // The id is 0 if the stream was destroyed and its handle is invalid. Its work may still
-            // use the block, so the free waits for the device.
+            // Handles a destroyed stream, for which the id is 0. Work that was queued on the stream
+            // may still use the block, so the free first waits for all work of the device.
             if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
                               .bytes    = bytes,
                               .where    = w,
                               .resource = "sim_async_resource"});
-                device_.await_all(w); // This wait does not invalidate a capture in progress.
+                device_.await_all(w); // unlike `synchronize`, does not invalidate captures
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
             detail::refused_free e{"sim_async_resource", p, bytes, alignment, w};
             report_error(e.on<platform>(&stream).what);
         } catch (...) { detail::report_sim_error(p, bytes, w); }
+        detail::note_refused(p);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          at w = at::current()) noexcept {
@@ -150,8 +165,11 @@ public:
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Returns unused memory above `keep` bytes to the device, if necessary after waits for queued
-    /// frees. Returns the number of bytes returned.
+    /// Returns unused memory to the device until at most `keep` unused bytes are left, and returns
+    /// the number of bytes that the device got. If necessary, waits for queued frees.
+    ///
+    /// With `sim_options::pool_unit`, returns only units that are completely free, and stops before
+    /// fewer than `keep` unused bytes are left. More than `keep` may then be left.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<detail::sim_pool> const pool = owner_->pool;
         detail::sim_machine&                    m    = device_.machine();
@@ -160,15 +178,16 @@ public:
         std::size_t      back = return_unused(keep);
         for (std::uint64_t const until = pool->tickets; !pool->pending.empty();) {
             detail::sim_pool::waiting const& oldest = pool->pending.begin()->second;
-            bool const few = pool->reserved <= saturating_add(pool->live, keep);
+            bool const                       few =
+                pool->reserved < saturating_add(saturating_add(pool->live, keep), pool->step());
             if (oldest.ticket > until || few) { break; }
             detail::sim_wait{call}.await(oldest.place);
             back += return_unused(keep);
         }
         return back;
     }
-    /// Returns unused memory above `keep` bytes to the device, without waiting for queued frees.
-    /// Returns the number of bytes returned.
+    /// Returns unused memory to the device as `trim` does, but does not wait for queued frees. The
+    /// result is the number of bytes that the device got.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         std::unique_lock const held{device_.machine().mutex};
         return return_unused(keep);
@@ -181,7 +200,7 @@ public:
                 .reserved      = pool.reserved,
                 .peak_live     = pool.peak_live,
                 .peak_reserved = pool.peak_reserved,
-                .pending       = pool.pending_bytes};
+                .pending       = pool.all_pending()};
     }
 
     [[nodiscard]] sim_device device() const noexcept { return device_; }
@@ -205,13 +224,12 @@ private:
         std::shared_ptr<detail::sim_pool> pool;
     };
 
-    /// Returns unused bytes of the pool above `keep` to the device. Returns the number of bytes
-    /// that the device got.
+    /// `trim` without a wait.
     std::size_t return_unused(std::size_t keep) {
         std::size_t const held = saturating_add(owner_->pool->live, keep);
-        return detail::sim_heap::trim(device_.machine(), *owner_->pool, held);
+        return detail::sim_room::trim(device_.machine(), *owner_->pool, held);
     }
-    /// Reserves memory for the pool. The caller is the constructor.
+    /// Reserves memory for the pool. Only the constructor calls this function.
     void reserve(std::size_t bytes, at w) {
         detail::sim_call call{device_.machine(), sim_call_kind::allocate, device_.index(), w,
                               bytes};

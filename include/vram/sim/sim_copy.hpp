@@ -42,7 +42,8 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
     call.throw_report();
 }
 
-/// Copies a box of bytes between two pitched layouts, in the order of `stream`.
+/// Copies rows and slices of bytes (a 2-D or 3-D copy) in the order of `stream`. `box` describes
+/// the source, the destination and the distances between rows and slices.
 inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
@@ -59,8 +60,9 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     detail::sim_stream_state& s = sim_stream_view{}.state();
     detail::sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
-    if (bytes == 0) { return; }
+    if (bytes == 0) { return call.throw_report(); }
     call.unsafe();
+    if (s.capture) { detail::sim_wait{call}.synchronize(s); } // refuses the copy
     detail::sim_route const route{*s.machine, detail::sim_address(to), detail::sim_address(from),
                                   s.device};
     if (route.from_kind == detail::sim_kind::pageable &&
@@ -81,34 +83,45 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     if (!within && !staged) {
         detail::sim_wait{call}.synchronize(s);
     } else if (staged && bytes > 65536) {
-        // Adds the time of CUDA's copy from the source to a buffer. In CUDA, the copy to the device
-        // may still run then, so the host is not ordered after it.
+        // This simulated call returns at the end of the copy. The call of CUDA may return earlier,
+        // after the source has been read. Thus the race check does not order the host after the
+        // copy.
         detail::sim_wait{call}.await(s.tail);
     }
     call.throw_report();
 }
 
-/// Queues copies without an order among them, as cudaMemcpyBatchAsync does. Returns false, and
-/// queues nothing, if `stream` is captured or the legacy default stream and the batch is not empty.
+/// Queues several copies on `stream`, as cudaMemcpyBatchAsync does. The copies have no order among
+/// themselves. If `stream` is captured or the legacy default stream, returns false and queues
+/// nothing. Otherwise, or if there are no copies, returns true.
 ///
 ///     sim_copy_batch(stream, to, from, bytes); // three spans of equal size
 ///
-/// Failure   Throws `sim_error` or `sim_race`; copies of the batch may be queued.
+/// Failure   Throws `sim_error` or `sim_race`. Some of the copies may then be queued. If the sizes
+///           of the spans differ, throws `sim_error{invalid_value}` and queues nothing.
 inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                            std::span<void const* const> from, std::span<std::size_t const> bytes,
                            std::source_location where = std::source_location::current()) {
+    if (from.size() != to.size() || bytes.size() != to.size()) {
+        throw sim_error{sim_status::invalid_value, where};
+    }
     if (to.empty()) { return true; }
     detail::sim_stream_state& s = stream.state();
     if (s.legacy || s.capture != nullptr) { return false; }
     detail::sim_call call{*s.machine, sim_call_kind::copy, s.device, where, bytes.front()};
     call.admit();
-    // The accesses of all copies of the batch. The copies have no order among themselves.
+    // The source and destination ranges of all copies. The copies have no order, so it is a race if
+    // one copy writes bytes that another copy uses.
     std::vector<detail::sim_task::use> uses;
     for (std::size_t i = 0; i < to.size(); ++i) {
         detail::sim_task::use const read{{from[i], bytes[i]}, sim_access::read};
         detail::sim_task::use const write{{to[i], bytes[i]}, sim_access::write};
-        // A copy whose own source and destination overlap is reported by `enqueue_copy` below.
-        if (detail::first_overlap({read, write}).bytes != 0) { continue; }
+        // If the source and destination of one copy overlap, `enqueue_copy` below reports the
+        // mistake, so the copy is left out here.
+        if (detail::first_overlap(detail::mapped_uses(s.machine->memory, {read, write})).bytes !=
+            0) {
+            continue;
+        }
         uses.insert(uses.end(), {read, write});
     }
     detail::expect_disjoint(call, s, uses, sim_mistake::race,
@@ -129,19 +142,21 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     return true;
 }
 
-/// Fills `bytes` bytes with `value` in the order of `stream`. A fill of pageable memory blocks the
-/// host, except in a capture, and is a mistake unless `sim_options::host_page_tables` is true.
+/// Fills `bytes` bytes with `value` in the order of `stream`. A fill of pageable memory is a
+/// mistake unless `sim_options::host_page_tables` is true. Such a fill blocks the host until it is
+/// complete, except in a capture.
 inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     detail::sim_stream_state& s = stream.state();
     detail::sim_machine&      m = *s.machine;
     detail::sim_call          call{m, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
-    if (bytes == 0) { return; }
-    call.pay(m.options.costs.fill);
+    if (bytes == 0) { return call.throw_report(); }
     detail::sim_route const route{m, detail::sim_address(to), detail::sim_address(to), s.device};
-    bool const              accessible = route.to_kind != detail::sim_kind::pageable;
-    sim_time const          transfer =
+    call.admit_memory(route.to_kind, route.to_device);
+    call.pay(m.options.costs.fill);
+    bool const     accessible = route.to_kind != detail::sim_kind::pageable;
+    sim_time const transfer =
         sim_transfer_time(bytes, m.options.fill_bandwidth != 0 ? m.options.fill_bandwidth
                                                                : m.options.device_bandwidth);
     detail::sim_task task{.name     = "fill",
@@ -152,7 +167,7 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
                           .link  = detail::sim_link_number(detail::sim_link_kind::memory, s.device),
                           .copy  = accessible || m.options.host_page_tables,
                           .uses  = {{{to, bytes}, sim_access::write}},
-                          .where = where};
+                          .where = call.where};
     if (std::uintptr_t const at = m.memory.view(detail::sim_address(to))) {
         task.effect = [at, value, bytes] {
             std::memset(reinterpret_cast<void*>(at), static_cast<int>(value), bytes);
@@ -162,8 +177,8 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     if (op != nullptr && route.to_kind == detail::sim_kind::pageable) {
         detail::vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With `host_page_tables`, CUDA may return before the fill is complete. The race check then
-        // must not order the host after it.
+        // For the race check, orders the host after the fill. Adds no order with
+        // `host_page_tables`, because CUDA may then return before the fill is complete.
         if (!m.options.host_page_tables) { m.acquire(*call.host, then); }
     }
     call.throw_report();

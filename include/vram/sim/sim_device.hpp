@@ -65,11 +65,14 @@ public:
         call.throw_report();
     }
 
-    /// Permits or forbids kernels of this device to access the memory of `other`, except for
-    /// stream-ordered pools.
-    void set_peer_access(sim_device other, bool allowed) const {
-        detail::sim_call const call{*machine_, sim_call_kind::other, index_,
-                                    std::source_location::current()};
+    /// Permits (`allowed` is true) or forbids kernels of this device to access the memory of
+    /// `other`. Does not apply to memory of stream-ordered pools (`sim_async_resource`). Throws
+    /// `sim_error{invalid_device}` if `other` belongs to another node.
+    void set_peer_access(sim_device other, bool allowed,
+                         std::source_location where = std::source_location::current()) const {
+        detail::sim_call const call{*machine_, sim_call_kind::other, index_, where};
+        call.admit();
+        if (other.machine_ != machine_) { throw sim_error{sim_status::invalid_device, where}; }
         machine_->at(index_).peers[static_cast<std::size_t>(other.index_)] = allowed;
     }
 

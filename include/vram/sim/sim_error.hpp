@@ -21,11 +21,14 @@ enum class sim_status {
     invalid_device,   ///< the simulated machine has no device with this index
     invalid_handle,   ///< a stream that was destroyed, or a stream or event of another device
     out_of_memory,    ///< not enough memory; resources throw `vram::out_of_memory` instead
-    not_permitted,    ///< a call in a kernel or a host function, or a collective in a capture
+    not_permitted,    ///< a device call by a kernel or host function; a collective in a capture
     stream_capturing, ///< a call that is illegal during a capture, such as a wait
-    /// `sim_graph::end` failed: an illegal call invalidated the capture, it began on another stream
-    /// or not at all, or captured work of another stream is not ordered before the end.
+    /// `sim_graph::end` failed. An illegal call invalidated the capture, the capture did not begin
+    /// on this stream, or captured work of another stream was not joined to this stream.
     capture_invalid,
+    /// A thread called `sim_graph::end` for a capture that another thread began. The capture
+    /// continues.
+    capture_wrong_thread,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     /// Work on the legacy default stream, or a wait for or a query of it, while a blocking stream
     /// is captured.
@@ -55,6 +58,7 @@ enum class sim_status {
     case sim_status::not_permitted: return "not permitted inside a callback";
     case sim_status::stream_capturing: return "stream is being captured";
     case sim_status::capture_invalid: return "capture is invalid";
+    case sim_status::capture_wrong_thread: return "another thread began the capture";
     case sim_status::capture_isolation: return "capture would depend on work outside it";
     case sim_status::capture_implicit:
         return "the legacy stream depends on a blocking stream that is being captured";
@@ -106,8 +110,8 @@ private:
 };
 
 namespace detail {
-/// Reports the exception that is being handled to the error sink, with the block `p` of `bytes`
-/// bytes.
+/// Called in a `catch` block. Sends the caught exception to the error sink (the function for errors
+/// that cannot be thrown). `p` and `bytes`: address and size of the block.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
     report_caught(error{.kind    = error_kind::platform_error,
@@ -115,6 +119,21 @@ inline void report_sim_error(void const* p, std::size_t bytes,
                         .bytes   = bytes,
                         .where   = where,
                         .caller  = where});
+}
+
+/// Returns the text of the `sim_status` with the number `code`, for the error sink.
+[[nodiscard]] inline code_text sim_code_text(int code) noexcept {
+    return {name(static_cast<sim_status>(code)), "the simulated device has failed"};
+}
+/// Called when a simulated device is lost: from then on, `report_error` reports the loss once,
+/// instead of all errors that follow from it.
+inline void note_sim_loss() noexcept {
+    note_device_failure(static_cast<int>(sim_status::device_lost), sim_code_text);
+}
+/// Called when a node with a lost device ends: `report_error` reports every error again. Does
+/// nothing if a device of another platform has failed.
+inline void forget_sim_loss() noexcept {
+    if (failed_text.load() == sim_code_text) { forget_device_failure(); }
 }
 } // namespace detail
 

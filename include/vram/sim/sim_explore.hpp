@@ -4,12 +4,18 @@
 /// \file
 /// `sim_explore` runs a small program in every order of its threads, or in many random ones.
 
+#include <vram/sim/sim_error.hpp>
 #include <vram/sim/sim_node.hpp>
+#include <vram/sim/sim_thread.hpp> // sim_ordered_threads
 
+#include <charconv> // from_chars
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>    // fprintf
-#include <exception> // exception
-#include <string>    // string, to_string, stoul
+#include <cstdio>          // fprintf
+#include <exception>       // exception
+#include <source_location> // source_location
+#include <string>          // string, to_string
+#include <system_error>    // errc
 #include <utility>
 #include <vector> // vector
 
@@ -18,17 +24,20 @@ namespace vram {
 /// The parameters of `sim_explore`.
 struct sim_exploring {
     /// The kind of exploration: `by_choice` runs all orders of the threads, up to the limits;
-    /// `by_seed` runs `seeds` random orders, which may repeat.
+    /// `by_seed` runs `seeds` random orders, which may repeat. The other orders make `seeds` runs,
+    /// too, without a text for `replay`.
     sim_order     order    = sim_order::by_choice;
     std::uint64_t seeds    = 1000;
     std::uint64_t max_runs = 100000; ///< with `by_choice`: the largest number of runs
-    /// If not empty, repeats one run: the text that a failing run printed after "replay with".
+    /// If not empty, only one run is made, which repeats an earlier run. The value is the text that
+    /// the earlier run printed after "replay with: ", such as "choices 0,1,1" or "seed 7". `node`
+    /// must be equal, too.
     std::string replay = {};
     /// If true, the first failing run and the text that repeats it are printed to stderr.
     bool print = true;
-    /// The options of the node (simulated machine) of each run, except `threads` and `on_report`.
-    /// `preemptions` limits the orders of `by_choice`; the first run of `by_seed` has the seed
-    /// `seed`.
+    /// The options of the simulated machine (`sim_node`) of each run. `threads` and `on_report` are
+    /// ignored. `preemptions` limits the orders that `by_choice` runs. `seed` is the seed of the
+    /// first run of `by_seed`.
     sim_options node = {};
 };
 
@@ -39,37 +48,59 @@ struct sim_explored {
     /// True if `by_choice` ran every order of the threads within the limit on preemptions.
     bool        complete = false;
     std::string first    = {}; ///< the exception and the reports of the first run that failed
-    /// Text that repeats the first run that failed; empty if none failed.
+    /// Text for `sim_exploring::replay` that repeats the first failed run. Empty if no run failed,
+    /// or if the order is neither `by_choice` nor `by_seed`.
     std::string replay = {};
 };
 
 namespace detail {
 
-/// Returns the text that identifies a run, for `sim_exploring::replay`: "seed 7" or "choices
-/// 0,1,1".
+/// Returns the text that identifies one run of the explored program, for `sim_exploring::replay`.
+/// Examples are "seed 7" and "choices 0,1,1". The text is empty for other orders.
 inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices const& choices) {
     if (order == sim_order::by_seed) { return "seed " + std::to_string(seed); }
+    if (order != sim_order::by_choice) { return {}; }
     std::string text = "choices ";
     for (auto const& c : choices.taken()) {
-        text += (text.back() == ' ' ? "" : ",") + std::to_string(c.taken);
+        if (text.back() != ' ') { text += ','; }
+        text += std::to_string(c.taken);
     }
     return text;
 }
 
 /// Sets `options` so that the next run repeats the one that `text` ("seed 7" or "choices 0,1,1")
-/// identifies. Throws `std::logic_error` if a number cannot be read.
-inline void sim_repeat(std::string const& text, sim_options& options) {
+/// identifies. Throws `sim_error` (`invalid_value`) if `text` has another form.
+inline void sim_repeat(std::string const& text, sim_options& options, std::source_location where) {
+    char const* const last  = text.data() + text.size();
+    bool              valid = false;
     if (text.starts_with("seed ")) {
-        options.threads = sim_order::by_seed;
-        options.seed    = std::stoull(text.substr(5));
-        return;
+        options.threads         = sim_order::by_seed;
+        auto const [end, error] = std::from_chars(text.data() + 5, last, options.seed);
+        valid                   = error == std::errc{} && end == last;
+    } else if (text.starts_with("choices ")) {
+        options.threads = sim_order::by_choice;
+        options.choices.clear();
+        char const* at = text.data() + 8;
+        valid          = at == last; // the text of a program that starts no threads
+        while (at != last) {
+            auto const [end, error] = std::from_chars(at, last, options.choices.emplace_back());
+            valid = error == std::errc{} && (end == last || (*end == ',' && end + 1 != last));
+            at    = valid && end != last ? end + 1 : last;
+        }
     }
-    options.threads = sim_order::by_choice;
-    options.choices.clear();
-    for (std::size_t at = text.find(' '); at != std::string::npos && at + 1 < text.size();
-         at             = text.find(',', at + 1)) {
-        options.choices.push_back(static_cast<unsigned>(std::stoul(text.substr(at + 1))));
+    if (valid) { return; }
+    throw sim_error{sim_status::invalid_value, where}.in(
+        "sim_exploring::replay must have the form \"choices 0,1,1\" or \"seed 7\", and is \"" +
+        text + "\"");
+}
+
+/// Returns true if a run with the decisions `made` followed the list `script` to its end.
+inline bool sim_followed(std::vector<unsigned> const& script, sim_choices const& made) {
+    std::vector<sim_choices::choice> const& taken = made.taken();
+    for (std::size_t i = 0; i < script.size(); ++i) {
+        if (i == taken.size() || taken[i].taken != script[i]) { return false; }
     }
+    return true;
 }
 
 } // namespace detail
@@ -82,15 +113,19 @@ inline void sim_repeat(std::string const& text, sim_options& options) {
 ///     CHECK(found.complete);
 ///     CHECK(found.failures == 0);
 ///
+/// Failure   Throws `sim_error` (`invalid_value`) if `replay` is not empty and has neither form, or
+///           after a run that did not have all its choices.
 /// Threads   Only one exploration may run at a time. Under ThreadSanitizer the orders are
 ///           arbitrary.
 template <class Program>
-[[nodiscard]] sim_explored sim_explore(sim_exploring how, Program program) {
+[[nodiscard]] sim_explored
+sim_explore(sim_exploring how, Program program,
+            std::source_location where = std::source_location::current()) {
     sim_explored found;
     how.node.on_report = sim_on_report::collect;
     how.node.threads   = how.order;
     bool const once    = !how.replay.empty();
-    if (once) { detail::sim_repeat(how.replay, how.node); }
+    if (once) { detail::sim_repeat(how.replay, how.node, where); }
     bool const          all = how.node.threads == sim_order::by_choice;
     std::uint64_t const end = once ? 1 : all ? how.max_runs : how.seeds;
 
@@ -104,7 +139,8 @@ template <class Program>
         } catch (...) { said = "exception"; }
         node.finish();
         for (sim_report const& r : node.reports()) {
-            said += (said.empty() ? "" : "\n") + r.text();
+            if (!said.empty()) { said += '\n'; }
+            said += r.text();
         }
         ++found.runs;
         detail::sim_choices const& choices = node.machine().turns.choices;
@@ -112,8 +148,16 @@ template <class Program>
             found.first  = said;
             found.replay = detail::sim_replay(how.node.threads, how.node.seed, choices);
             if (how.print) {
-                std::fprintf(stderr, "%s\nreplay with: %s\n", said.c_str(), found.replay.c_str());
+                std::fprintf(stderr, "%s\n%s%s\n", said.c_str(),
+                             found.replay.empty() ? "cannot be replayed" : "replay with: ",
+                             found.replay.c_str());
             }
+        }
+        if (once && all && sim_ordered_threads &&
+            !detail::sim_followed(how.node.choices, choices)) {
+            throw sim_error{sim_status::invalid_value, where}.in(
+                "the program does not have the choices of sim_exploring::replay, \"" + how.replay +
+                "\"");
         }
         if (!all) {
             ++how.node.seed;

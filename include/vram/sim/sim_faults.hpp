@@ -47,19 +47,21 @@ struct sim_call_info {
     sim_call_kind kind   = sim_call_kind::other;
     int           device = 0;
     std::size_t   bytes  = 0; ///< bytes of the memory that the call concerns, otherwise 0
-    std::uint64_t number = 0; ///< number of calls of this kind so far, this one included
+    std::uint64_t number = 0; ///< number of calls of the kind `kind` so far, this call included
 };
 
 /// The effect of an injected fault on the call into which it is injected.
 struct sim_fault {
-    /// The error code that the call throws; an allocation throws `out_of_memory` instead.
+    /// The error code that a call with this fault throws. An allocation throws `out_of_memory`
+    /// instead.
     sim_status status = sim_status::refused;
     /// If true, a copy or launch succeeds but has no effect, and the next synchronisation of its
     /// device throws `status`.
     bool later = false;
     /// If true, and `later` is true, all following synchronisations throw, not only the next one.
     bool sticky = false;
-    /// If true, the device is lost: this call and later ones on it throw `device_lost`.
+    /// If true, the device is lost: this call and later ones on it throw `device_lost`, as do
+    /// operations of other devices that use its memory. Its memory is not reported as a leak.
     bool lost = false;
     /// Extra duration of the copy or kernel. If it is not zero, the call does not throw `status`.
     sim_time slow{};
@@ -82,8 +84,8 @@ class sim_faults {
 public:
     using predicate = std::function<bool(sim_call_info const&)>;
 
-    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next), and into the
-    /// `times - 1` after that.
+    /// Injects `fault` into `times` successive calls of the kind `kind`. The first of them is the
+    /// `nth` such call from now on (1 is the next call).
     void at(sim_call_kind kind, std::uint64_t nth, sim_fault fault = {}, std::uint64_t times = 1) {
         expects(nth != 0, "sim_faults: the next call has the number 1, so 0 is never reached");
         std::lock_guard const held{mutex_};
@@ -128,8 +130,8 @@ public:
         return calls_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
     }
 
-    /// Counts one call and returns the fault that is injected into it, or nothing. If several are,
-    /// returns the one that was added first.
+    /// Counts one call. Returns the fault that is injected into this call, or nothing. If several
+    /// faults match the call, returns the one that was added first.
     [[nodiscard]] std::optional<sim_fault> next(sim_call_kind kind, int device, std::size_t bytes) {
         std::uint64_t const number =
             calls_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed) + 1;

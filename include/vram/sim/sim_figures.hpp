@@ -44,14 +44,14 @@ struct sim_figures {
     std::uint64_t bytes_to_device = 0;
     std::uint64_t bytes_to_host   = 0;
     std::uint64_t bytes_peer      = 0;
-    std::uint64_t bytes_within    = 0; ///< bytes of copies within the device
+    std::uint64_t bytes_within    = 0; ///< bytes of copies within the device, or within host memory
     std::uint64_t events_recorded = 0;
     /// Number of waits of a stream for an event (cudaStreamWaitEvent).
     std::uint64_t stream_waits = 0;
     std::uint64_t queries      = 0; ///< number of queries of a stream or event
     /// Number of waits of host threads for an event, a stream or the device, also in frees.
     std::uint64_t host_waits = 0;
-    sim_time      host_waiting{}; ///< total simulated time of these waits
+    sim_time      host_waiting{}; ///< total simulated time of the waits in `host_waits`
     /// Number of allocations of device memory, with and without a stream.
     std::uint64_t allocations = 0;
     std::uint64_t frees       = 0;
@@ -72,7 +72,8 @@ struct sim_figures {
     }
     [[nodiscard]] sim_time busy(sim_engine engine) const noexcept { return busy(sim_set(engine)); }
 
-    /// Returns the time during which an engine of `a` and one of `b` were busy together.
+    /// Returns the time during which an engine of the set `a` and an engine of the set `b` were
+    /// busy at the same time.
     [[nodiscard]] sim_time overlap(unsigned a = sim_set(sim_engine::compute),
                                    unsigned b = sim_copy_engines) const noexcept {
         sim_time sum{};
@@ -87,13 +88,13 @@ struct sim_figures {
 struct sim_trace {
     /// The name in reports: "copy host to device", "fill", the name of a kernel, ...
     char const*   name;
-    std::uint64_t number;   ///< number of the operation, as in reports
+    std::uint64_t number;   ///< number of the operation, which reports show after `#`
     std::uint64_t stream;   ///< id of the stream of the operation
     int           device;   ///< index of the device that executed the operation
     sim_engine    engine;   ///< the engine that executed the operation
-    sim_time      enqueued; ///< time of the simulated device at the call that queued the operation
-    sim_time      start;    ///< time of the simulated device at which the operation began
-    sim_time      end;      ///< time of the simulated device at which the operation was complete
+    sim_time      enqueued; ///< simulated time of the call that queued the operation
+    sim_time      start;    ///< simulated time at which the operation began
+    sim_time      end;      ///< simulated time at which the operation was complete
 };
 
 } // namespace vram

@@ -11,6 +11,7 @@
 #include <vram/sim/sim_node.hpp> // sim_node, detail::sim_host
 
 #include <algorithm> // find, max
+#include <atomic>    // atomic
 #include <chrono>    // nanoseconds, milliseconds
 #include <cstdint>
 #include <memory>   // shared_ptr, make_shared
@@ -22,17 +23,20 @@
 namespace vram {
 
 /// A mutex with a condition variable for threads in simulated time (`sim_thread`). A thread that
-/// holds the gate must make no other call of the simulated device. A host function of a stream
-/// (`sim_call_host`) may hold it: later holders are ordered after the work before the function, but
-/// the function is not ordered after earlier holders, because its accesses are checked at its call.
+/// holds the gate must make no other call of the simulated device.
 ///
 ///     sim_gate g;
 ///     auto     held = g.hold();
 ///     g.wait(held, [&] { return ready; }); // another thread sets `ready` and calls `g.notify()`
 ///
-/// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other.
-/// Threads   If a thread that is no `sim_thread` will end such a wait, it must have locked or
-///           notified the gate before; otherwise the wait may count as a deadlock.
+/// A host function of a stream (`sim_call_host`) may hold the gate, too. Work of the stream before
+/// the function then happens before later holders continue. The function itself is not ordered
+/// after earlier holders, because its accesses are checked when it is queued.
+///
+/// Failure   A wait throws `sim_error{deadlock}` if all `sim_thread`s wait for each other. Then the
+///           guard still holds the gate, unless the wait cannot lock it again (`owns_lock`).
+/// Threads   A thread that is no `sim_thread` may end a wait by `notify`. It must have locked or
+///           notified the gate before that wait. Otherwise, the wait may count as a deadlock.
 class sim_gate {
 public:
     /// Locks the gate (a mutex) in its constructor, unlocks it in its destructor or `unlock`.
@@ -52,10 +56,11 @@ public:
         void unlock() noexcept {
             if (gate_ != nullptr) { std::exchange(gate_, nullptr)->release(); }
         }
-        /// Returns true if the guard holds the gate.
+        /// Returns true if this guard holds the gate (a mutex).
         [[nodiscard]] bool owns_lock() const noexcept { return gate_ != nullptr; }
 
     private:
+        friend class sim_gate;
         sim_gate* gate_ = nullptr;
     };
 
@@ -65,51 +70,50 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Blocks with the gate unlocked until `ready()`, called with the gate locked, returns true. If
-    /// a `sim_thread` is notified later than `polls` after the call, waking costs it
-    /// `sim_costs::thread_wake`.
+    /// Blocks until `ready()` returns true. Calls `ready` at once and after each `notify`, with the
+    /// gate locked. Between these calls, the gate is unlocked. If a `sim_thread` has waited longer
+    /// than `polls`, waking it costs `sim_costs::thread_wake`.
     template <class Ready>
-    void wait(guard&, Ready ready, sim_time polls = {}) {
+    void wait(guard& held, Ready ready, sim_time polls = {}) {
         detail::sim_sleep self{*machine_, me(), polls};
-        for (; !ready(); self.woken()) { await_notice(); }
+        for (; !ready(); self.woken()) { await_notice(held, notices_); }
     }
 
-    /// As `wait`, but for at most `most` of simulated time. Returns the last result of `ready()`. A
-    /// notification within the time `polls` wakes without a cost.
+    /// Blocks as `wait` does until `ready()` returns true, but at most for `most` of simulated
+    /// time. Returns the last result of `ready()`. During the first `polls` of the wait, waking the
+    /// thread costs no simulated time.
     template <class Ready>
-    bool wait_for(guard&, sim_time most, Ready ready, sim_time polls = {}) {
+    bool wait_for(guard& held, sim_time most, Ready ready, sim_time polls = {}) {
         alarm const       until{*this, most};
         detail::sim_sleep self{*machine_, me(), polls};
-        for (; !ready(); self.woken()) {
+        for (std::uint64_t seen = notices_; !ready(); self.woken(), seen = notices_) {
             if (until.rung()) { return false; }
-            await_notice();
+            await_notice(held, seen);
         }
         return true;
     }
 
-    /// Blocks until `ready()` returns true, without cost for waking. Gives up after `most` of
-    /// simulated time, or of real time (at least 200 ms) without a call of a `sim_thread`. Returns
-    /// the last result of `ready()`.
+    /// Blocks until `ready()` returns true, or for `most` of simulated time. While a `sim_thread`
+    /// is blocked in real time, the wait may last longer. It also ends if no `sim_thread` makes a
+    /// call for `most` (at least 200 ms) of real time. Returns the last result of `ready()`.
     template <class Ready>
-    bool wait_at_most(guard&, sim_time most, Ready ready) {
+    bool wait_at_most(guard& held, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
         bool                               away  = false;
         std::optional<alarm>               until{std::in_place, *this, most};
-        while (!ready()) {
+        for (std::uint64_t seen = notices_; !ready(); seen = notices_) {
             if (until->rung()) {
-                bool const was = std::exchange(away, any_thread_away());
-                if (!away && !was) { return false; }
-                // A `sim_thread` blocked in real time while the limit `most` passed. Now none does,
-                // so the limit begins again.
+                if (!std::exchange(away, any_thread_away()) && !away) { return false; }
+                // A `sim_thread` was blocked in real time and now none is: `most` begins again.
                 if (!away) { until.emplace(*this, most); }
             }
-            if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
+            if (!await_notice(held, seen, std::max<sim_time>(most, least))) { return ready(); }
         }
         return true;
     }
 
-    /// As `wait_for`, for a thread that polls the word at `where`: writes of the word by streams
-    /// also wake it, and waking costs no simulated time.
+    /// Blocks as `wait_for` does, for a thread that polls the word at `where`. A write of the word
+    /// by a stream also wakes the thread. Waking costs no simulated time.
     template <class Ready>
     bool wait_for_word(guard& held, sim_time most, std::uint32_t const* where, Ready ready) {
         word_watch const watch{*this, reinterpret_cast<std::uintptr_t>(where)};
@@ -118,17 +122,15 @@ public:
 
     /// Wakes all threads that wait at the gate (a condition variable); they call `ready` again.
     void notify() noexcept {
-        std::unique_lock const held{machine_->mutex};
-        ++notices_;
+        std::unique_lock const  held{machine_->mutex};
         detail::sim_host* const self = me();
         if (self == nullptr && !detail::inside_effect) { used_outside_ = true; }
-        machine_->turns.wake_waiters(&notices_,
-                                     self != nullptr ? self->clock : machine_->schedule.now());
+        ring(self != nullptr ? self->clock : machine_->schedule.now());
     }
 
 private:
-    /// Wakes the threads that wait at the gate after `in` of simulated time, unless the object is
-    /// destroyed before.
+    /// Wakes the threads that wait at the gate (a condition variable) when `in` of simulated time
+    /// has passed. Wakes no thread if the object is destroyed earlier.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
@@ -139,7 +141,7 @@ private:
             detail::sim_task        task{.name = "alarm"};
             task.completed = [g = gate_, rung = rung_] {
                 *rung = true;
-                if (*g != nullptr) { (*g)->ring(); }
+                if (*g != nullptr) { (*g)->ring((*g)->machine_->schedule.now()); }
             };
             m.schedule.submit(m.schedule.make(std::move(task), now + in, 0));
             m.turns.progress.notify_all();
@@ -159,8 +161,8 @@ private:
         std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
     };
 
-    /// While this object exists, writes of the word at `where` by streams wake the threads that
-    /// wait at the gate.
+    /// While this object exists, each write by a stream to the word at the address `where` wakes
+    /// the threads that wait at the gate (a condition variable).
     class word_watch {
     public:
         word_watch(sim_gate& gate, std::uintptr_t where) : gate_{gate}, where_{where} {
@@ -169,8 +171,8 @@ private:
         }
         word_watch(word_watch&&) = delete;
         ~word_watch() {
-            std::unique_lock const       held{gate_.machine_->mutex};
-            std::vector<std::uint64_t*>& all = gate_.machine_->words[where_].gates;
+            std::unique_lock const held{gate_.machine_->mutex};
+            auto&                  all = gate_.machine_->words[where_].gates;
             all.erase(std::find(all.begin(), all.end(), &gate_.notices_));
         }
 
@@ -179,10 +181,10 @@ private:
         std::uintptr_t where_;
     };
 
-    /// Wakes the threads that wait at the gate. The caller holds the machine's lock.
-    void ring() {
+    /// Wakes the threads that wait at the gate at the time `when`. The machine's lock is held.
+    void ring(sim_time when) {
         ++notices_;
-        machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
+        machine_->turns.wake_waiters(&notices_, when);
     }
 
     bool any_thread_away() {
@@ -190,8 +192,8 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// Returns the state of the calling thread if it is in simulated time, else null. Also null in
-    /// the body of a kernel or host function.
+    /// Returns the state of the calling thread if it is in simulated time (a `sim_thread`, or a
+    /// thread that started one). Otherwise, and in a kernel or host function, returns null.
     detail::sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
@@ -203,7 +205,7 @@ private:
         take(held, self);
     }
 
-    void take(std::unique_lock<std::mutex>& held, detail::sim_host* self) {
+    sim_gate* take(std::unique_lock<std::mutex>& held, detail::sim_host* self) {
         if (self != nullptr) {
             machine_->turns.block(held, *self, [&] {
                 self->gate           = this;
@@ -218,6 +220,7 @@ private:
             if (!detail::inside_effect) { machine_->acquire(machine_->caller(), vclock_); }
         }
         held_ = true;
+        return this;
     }
 
     void release() noexcept {
@@ -225,22 +228,22 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) {
-            // The order could not be stored for lack of host memory. No more races are reported.
+            // This unlock could not be recorded, so the race check reports no more races.
             detail::report_caught({.kind = error_kind::platform_error,
                                    .call = "releasing a lock of the simulated device"});
         }
     }
 
-    /// Unlocks the gate, and makes everything that its holder did happen before the next lock by a
-    /// host thread. The unlock in a kernel's body orders nothing.
+    /// Unlocks the gate. All that a host thread did before its unlock happens before the next lock
+    /// by a host thread. An unlock in the body of a kernel creates no such order.
     void let_go(detail::sim_host* self) {
-        // The gate must be unlocked even if a call below throws.
+        // Comes first, so that the gate is unlocked even if a call below throws.
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
         try {
-            // `effect_vclock` is null in the body of a kernel, which orders nothing. In a host
-            // function, it is the clock of the work before it.
+            // An unlock by a host function orders later holders of the gate after the earlier work
+            // of the function's stream. In the body of a kernel, `effect_vclock` is null.
             if (detail::inside_effect) {
                 if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
                 return;
@@ -254,43 +257,44 @@ private:
         }
     }
 
-    /// Unlocks the gate, waits for a `notify`, and locks the gate again. Returns false if none
-    /// came, and no `sim_thread` made a call, for `patience` of real time.
-    bool await_notice(std::chrono::nanoseconds patience = detail::sim_turns::forever) {
+    /// Unlocks the gate until `notices_` is no longer `seen`. Returns false if, for `most` of real
+    /// time, `notices_` stays `seen` and no `sim_thread` makes a call.
+    bool await_notice(guard& mine, std::uint64_t seen, sim_time most = detail::sim_turns::forever) {
         detail::sim_host* const self = me();
         std::unique_lock        held{machine_->mutex};
-        std::uint64_t const     seen = notices_;
         bool                    came = true;
+        mine.gate_                   = nullptr; // stays null if the gate cannot be locked again
         try {
             let_go(self);
             if (self != nullptr) {
-                came = machine_->turns.block_for(held, *self, patience, [&] {
+                came = machine_->turns.block_for(held, *self, most, [&] {
                     self->gate           = &notices_;
                     self->may_be_outside = used_outside_;
                     return notices_ != seen;
                 });
             } else {
                 while (notices_ == seen && came) {
-                    came = detail::sim_outside_step(*machine_, held, patience);
+                    came = detail::sim_outside_step(*machine_, held, most);
                 }
             }
         } catch (...) {
-            // An exception must leave the gate locked, because the caller's `guard` will unlock it.
-            take(held, self);
+            // Locks the gate (a mutex) again, because `mine` holds it after an exception, too.
+            mine.gate_ = take(held, self);
             throw;
         }
-        take(held, self);
+        mine.gate_ = take(held, self);
         return came;
     }
 
     detail::sim_machine* machine_;
     bool                 held_ = false;
-    /// True once a thread outside simulated time has locked or notified the gate. As it may notify
-    /// again, no wait at the gate then counts as a deadlock.
-    bool                 used_outside_ = false;
-    std::uint64_t        notices_      = 0;
-    sim_time             let_go_{};
-    detail::vector_clock vclock_;
+    /// True after an ordinary thread (not in simulated time) has locked or notified the gate. A
+    /// wait at the gate is then no deadlock, because such a thread may end it.
+    bool used_outside_ = false;
+    /// Number of notifications. Alarms and writes of words notify without the gate's lock.
+    std::atomic<std::uint64_t> notices_{0};
+    sim_time                   let_go_{};
+    detail::vector_clock       vclock_;
 };
 
 } // namespace vram

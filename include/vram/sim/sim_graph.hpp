@@ -51,7 +51,8 @@ public:
     }
 
     /// Ends the capture that began on `stream` and returns the graph. Throws
-    /// `sim_error{capture_invalid}` if the capture is invalid or incomplete.
+    /// `sim_error{capture_invalid}` if the capture is invalid or incomplete. Throws
+    /// `sim_error{capture_wrong_thread}` if another thread began it, unless its mode is `relaxed`.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         detail::sim_stream_state& s = stream.state();
@@ -59,6 +60,10 @@ public:
         if (!s.capture || s.capture->origin != &s) {
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
+        }
+        if (s.capture->mode != sim_capture_mode::relaxed &&
+            s.capture->owner != std::this_thread::get_id()) {
+            throw sim_error{sim_status::capture_wrong_thread, where};
         }
         std::shared_ptr<detail::sim_graph_state> const graph   = s.capture;
         std::vector<bool> const                        ordered = before(*graph, s.capture_deps);

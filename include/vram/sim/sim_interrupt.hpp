@@ -13,14 +13,15 @@
 
 namespace vram {
 
-/// Runs a function once, before the `nth` call of the simulated device by the calling thread from
-/// now on (1 is the next). The function may make any calls; these are not counted.
+/// Runs a function once, before the `nth` call of the simulated device that the calling thread
+/// makes from now on (1 is the next call). The function may call the device, and its calls do not
+/// count.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);
 ///     CHECK(sim_interrupt::end());         // the third call was reached
 ///
-/// Failure   An exception of the function leaves the interrupted call.
+/// Failure   If the function throws, the exception leaves the interrupted call.
 /// Threads   Each thread has its own interrupt.
 /// Cost      One comparison per call of the device.
 class sim_interrupt {
@@ -29,8 +30,9 @@ public:
         expects(nth != 0, "sim_interrupt: the next call has the number 1, so 0 is never reached");
         self() = {nth, std::move(what)};
     }
-    /// Removes the function passed to `before`. Returns false if it has not begun, because fewer
-    /// than `nth` calls were made; otherwise true, also if there was none.
+    /// Removes the function that was passed to `before`. Returns false if the function has not
+    /// started, because the thread made fewer than `nth` calls. Returns true if the function has
+    /// started, or if no function was passed.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};
@@ -55,8 +57,8 @@ private:
         return mine;
     }
 
-    /// Number of calls of the device until the function that was passed to `before` runs; 0 if no
-    /// function is waiting.
+    /// Number of calls of the device until the function passed to `before` runs; 1 means the next
+    /// call. 0 if there is no such function, or if it has started.
     std::uint64_t         calls_ = 0;
     std::function<void()> what_{};
 };

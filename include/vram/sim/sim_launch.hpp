@@ -80,8 +80,8 @@ template <class Type>
 
 } // namespace detail
 
-/// Returns the host address of the contents of the device address `p`. In a kernel or host
-/// function, the memory must be declared.
+/// Returns the host address of the data at the device address `p`. A kernel or host function that
+/// calls `sim_view` must have declared its access to this memory.
 ///
 /// Failure   Throws `sim_error{unbacked}` if the memory has no contents (`sim_options::backed`).
 template <class Type>
@@ -139,23 +139,27 @@ public:
     /// Returns the number of ranks of the communicator.
     [[nodiscard]] std::size_t ranks() const noexcept { return state_->by_rank.size(); }
 
-    /// Returns the collectives queued so far. Only `sim_collective` uses it.
+    /// Returns the record of the collectives that the ranks have queued so far. Only
+    /// `sim_collective` uses this record.
     [[nodiscard]] detail::sim_meetings& state() const noexcept { return *state_; }
 
 private:
     std::shared_ptr<detail::sim_meetings> state_;
 };
 
-/// Queues the part of `rank` of a collective on `stream`. All parts end together; the work before
-/// each part happens before the work after every part.
+/// Queues on `stream` the part of the rank with the index `rank` in a collective operation of all
+/// ranks. All parts end together. The work before each part happens before the work after every
+/// part.
 ///
 ///     sim_communicator const all{2};
 ///     sim_collective(left, all, 0, {.name = "all_reduce", .writes = {{x, n}}});
 ///     sim_collective(right, all, 1, {.name = "all_reduce", .writes = {{y, n}}});
 ///
-/// Different orders on two ranks are reported as a deadlock.
+/// If two ranks queue collectives in different orders, a deadlock is reported. Each part costs the
+/// host as much as a launch. `sim_options::kernels_share` does not change its duration.
 ///
-/// Failure   Throws `std::bad_alloc` or `sim_error`, and has then queued nothing; or `sim_race`.
+/// Failure   If it throws `std::bad_alloc` or `sim_error`, nothing is queued. May also throw
+///           `sim_race`.
 /// Streams   The part runs in stream order, and cannot be captured.
 inline void sim_collective(sim_stream_view stream, sim_communicator const& communicator,
                            std::size_t rank, sim_kernel const& work,
@@ -165,13 +169,15 @@ inline void sim_collective(sim_stream_view stream, sim_communicator const& commu
     detail::sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
     if (s.capture) { throw sim_error{sim_status::not_permitted, where}; }
+    sim_options const& o = s.machine->options;
+    call.pay(o.costs.launch);
     detail::sim_meetings& all     = communicator.state();
     auto const            meeting = all.add(rank, {work.name, where});
     try {
         detail::sim_queue{call}.enqueue(s, {.name     = work.name,
                                             .engine   = sim_engine::compute,
                                             .device   = s.device,
-                                            .duration = work.duration,
+                                            .duration = o.kernel_latency + work.duration,
                                             .uses     = detail::declared_uses(work),
                                             .where    = where,
                                             .meeting  = meeting});
@@ -211,8 +217,8 @@ void sim_call_host(sim_stream_view stream, sim_host_work const& work, Body&& bod
                                         .where         = where});
     call.throw_report();
 }
-/// Runs `function(argument)` on the host in the order of `stream`, without declared accesses and in
-/// no simulated time.
+/// Runs `function(argument)` on the host in the order of `stream`. Declares no memory accesses of
+/// the function. The function takes no simulated time.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_call_host(stream, sim_host_work{}, [=] { function(argument); }, where);

@@ -60,7 +60,7 @@ public:
     /// Returns the newest `sim_node` that still exists, or creates one with default options.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
-        // This node is never destroyed, because static objects may still use it.
+        // Creates a node that is never destroyed, because static objects may use it at process end.
         static sim_node* const first = new sim_node;
         static_cast<void>(first);
         return *newest().load(std::memory_order_acquire);
@@ -69,8 +69,9 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// Returns the simulated time of the calling thread. Threads that the scheduler does not run
-    /// (with `sim_order::freely`, all) share one, or with `sim_host_order::checked` have one each.
+    /// Returns the simulated time of the calling thread. Ordinary threads, which the scheduler does
+    /// not run, share one time; with `sim_host_order::checked`, each has its own. With
+    /// `sim_order::freely`, all threads are ordinary.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -112,6 +113,7 @@ public:
         std::lock_guard const held{machine_.mutex};
         sim_unchecked         numbers = machine_.checker.unchecked;
         numbers.ignored               = machine_.checker.log.ignored();
+        numbers.unused_keys           = machine_.checker.log.unused_keys();
         return numbers;
     }
     /// Selects the mistakes to detect from now on. If this switches `races` on, all operations
@@ -124,7 +126,7 @@ public:
     [[nodiscard]] sim_faults& faults() noexcept { return machine_.faults; }
 
     /// Simulates another process that allocates `bytes` bytes of the memory of `device`.
-    /// `give_back` frees them; it never frees more than `take` allocated.
+    /// `give_back` simulates that this process frees such memory.
     void take(int device, std::size_t bytes) {
         std::lock_guard const held{machine_.mutex};
         machine_.at(device).taken += bytes;
@@ -156,8 +158,8 @@ public:
         return machine_.schedule.trace();
     }
 
-    /// Runs all queued work and reports leaks; a second call does nothing. A calling thread in
-    /// simulated time (a `sim_thread`, or one that started one) is an ordinary thread afterwards.
+    /// Runs all queued work and reports leaks. A second call does nothing. If the calling thread is
+    /// in simulated time (a `sim_thread`, or a thread that started one), it leaves simulated time.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
@@ -175,8 +177,8 @@ public:
         machine_.checker.log.print_totals();
     }
 
-    /// Calls `visit(machine)` for each node that exists, newest first, until it returns true. For
-    /// the headers of `sim/` alone.
+    /// Calls `visit(machine)` with the internal state of each existing `sim_node`, the newest
+    /// first, until `visit` returns true. Only for the headers of `sim/`.
     template <class Visit>
     static void find(Visit visit) {
         sim_node* at = newest().load(std::memory_order_acquire);
@@ -189,8 +191,9 @@ private:
     void report_leaks() {
         // Leaks of memory that the library allocated for itself: one report for each source line.
         std::vector<sim_report> own;
-        auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
-                             char const* users) {
+        auto const add = [&](int device, sim_event_of const& allocated, std::uintptr_t begin,
+                             std::size_t bytes, char const* users) {
+            if (machine_.at(device).lost) { return; } // no call can free this memory
             bool const users_own = detail::sim_part_of(allocated.where).name == nullptr;
             for (sim_report& each : own) {
                 if (users_own || each.first.where.line() != allocated.where.line() ||
@@ -210,16 +213,15 @@ private:
         };
         machine_.memory.for_each([&](detail::sim_block const& block) {
             if (block.freed || block.kind == detail::sim_kind::registered) { return; }
-            add(block.allocated, block.begin, block.bytes,
-                "Free every block before the node ends.");
+            add(block.device, block.allocated, block.begin, block.bytes, block.leak_advice());
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            // Memory without a handle is still mapped: the loop below reports the addresses.
+            // Memory without a handle is still mapped. The loop below reports the mapping's range.
             if (!memory.handle) { continue; }
-            add(memory.created, 0, memory.bytes, "its handle was never destroyed");
+            add(memory.device, memory.created, 0, memory.bytes, "its handle was never destroyed");
         }
-        for (auto const& [begin, range] : machine_.memory.reservations) {
-            add(range->reserved, begin, range->bytes, "the addresses were never released");
+        for (auto const& [begin, r] : machine_.memory.reservations) {
+            add(r->device, r->reserved, begin, r->bytes, "the addresses were never released");
         }
         for (sim_report& each : own) { machine_.checker.report(std::move(each)); }
     }
@@ -238,9 +240,9 @@ private:
     bool                finished_ = false;
 };
 
-/// Expects a mistake until the scope ends: reports of this kind, or with this key, are only
-/// counted, by the innermost object that matches. The destructor reports a count of 0
-/// (`sim_mistake::not_reported`).
+/// Expects a mistake while this object exists. Reports of the expected kind, or with the expected
+/// key (`sim_report::key`), are counted and not stored. If several objects match a report, the
+/// newest one counts it. If the count is 0, the destructor reports `sim_mistake::not_reported`.
 ///
 ///     {
 ///         sim_expect const race{sim_mistake::race};
@@ -251,13 +253,12 @@ private:
 /// Cost      While the object exists, each report is compared with it.
 class sim_expect {
 public:
-    /// Until the destructor, counts reports of the kind `kind` instead of storing them. If it
-    /// counts none, the destructor reports this.
+    /// Counts reports of the kind `kind` until the destructor, instead of storing them. If there
+    /// was no such report, the destructor reports `sim_mistake::not_reported`.
     explicit sim_expect(sim_mistake          kind,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.kind = kind}, where} {}
-    /// Until the destructor, counts reports with this key (`sim_report::key`) instead of storing
-    /// them. If it counts none, the destructor reports this.
+    /// Does the same for reports with the key `key` (`sim_report::key`).
     explicit sim_expect(std::string          key,
                         std::source_location where = std::source_location::current())
         : sim_expect{detail::sim_expected{.key = std::move(key)}, where} {}

@@ -19,7 +19,7 @@ namespace vram {
 struct sim_link {
     int         from      = 0;
     int         to        = 0;
-    std::size_t bandwidth = 50_GB; ///< speed of copies in bytes per second
+    std::size_t bandwidth = 50_GB; ///< speed of copies through this link, in bytes per second
     sim_time    latency{1000};
 };
 
@@ -30,21 +30,22 @@ struct sim_checks {
     /// Report accesses that a kernel or a host function makes through `sim_view` or `sim_touch`,
     /// but does not declare.
     bool declarations  = true;
-    bool bounds        = true;  ///< report accesses outside live allocations, or after the free
+    bool bounds        = true;  ///< report accesses to memory that is not allocated, or was freed
     bool uninitialised = false; ///< report reads of memory that was never written
     /// Report accesses to memory that the device or the host cannot access.
     bool residency = true;
-    bool frees     = true; ///< report frees twice, before the last use, or of unknown pointers
-    /// Report memory that is live when the `sim_node` ends. With `races`, `bounds` or
-    /// `uninitialised`, also blocks that are live when their pool ends.
+    /// Report double frees, frees before the last use, and frees of unknown pointers.
+    bool frees = true;
+    /// Report memory that is not freed when the `sim_node` (simulated machine) ends. With `races`,
+    /// `bounds` or `uninitialised`, also report blocks that are not freed when their pool ends.
     bool leaks    = true;
     bool capacity = false; ///< report allocations that the device refused
 };
 
-/// The reaction of a `sim_node` to a mistake, beyond storing the report.
+/// What a `sim_node` (simulated machine) does when it detects a mistake.
 enum class sim_on_report : unsigned char {
-    collect, ///< the report is only stored; `sim_node::reports` returns it
-    print,   ///< the report is also printed to stderr
+    collect, ///< stores the report, which `sim_node::reports` returns
+    print,   ///< stores the report and prints it to stderr
     /// The call that made the mistake throws `sim_race` with the report. If that call cannot throw,
     /// a later one does.
     throw_it,
@@ -57,11 +58,11 @@ enum class sim_order : unsigned char {
     /// Of the threads that can run, the one with the earliest simulated time runs. Times are exact,
     /// and runs are repeatable.
     by_time,
-    /// Of the threads that can run, a random one runs (by `sim_options::seed`). Runs are
-    /// repeatable.
+    /// Of the threads that can run, a random one runs next. `sim_options::seed` determines the
+    /// random numbers, so that runs are repeatable.
     by_seed,
-    /// At each decision between threads that can run, takes the one with the next index in
-    /// `sim_options::choices`, and after these the first. `sim_explore` varies the indices.
+    /// If several threads can run, the next index in the list `sim_options::choices`, modulo their
+    /// number, selects one. After the end of the list, the first one runs. `sim_explore` varies it.
     by_choice,
     /// All threads run concurrently in real time. Simulated times are not exact.
     freely,
@@ -71,14 +72,15 @@ enum class sim_order : unsigned char {
 ///
 ///     sim_node node{{.host_threads = sim_host_order::checked}};
 enum class sim_host_order : unsigned char {
-    /// Ordinary threads (no `sim_thread`) count as synchronised with each other. Calls of a
-    /// `sim_thread` are ordered only by what `checked` lists.
+    /// Each call of an ordinary thread (no `sim_thread`) happens after all earlier calls of
+    /// ordinary threads. For calls of a `sim_thread`, the rules of `checked` apply.
     by_kind,
     /// Each call happens after all earlier calls of other threads, so a lack of synchronisation
     /// between host threads is not found.
     ordered,
-    /// Race checks know only the order by events, streams, `sim_thread`, `sim_gate` and
-    /// `sim_platform::lock`. Declare other order with `sim_happens_before` and `sim_happens_after`.
+    /// Assumes no order between host threads. Only streams, events, `sim_thread`, `sim_gate` and
+    /// `sim_platform::lock` order accesses. The program declares any other order with
+    /// `sim_happens_before` and `sim_happens_after`.
     checked,
 };
 
@@ -97,18 +99,18 @@ public:
     struct point {
         /// Number of bytes that a call allocates, frees, copies or maps.
         std::size_t bytes;
-        /// The cost of a call of this size.
+        /// Simulated time that a call for `bytes` bytes costs.
         sim_time time;
     };
 
-    sim_cost() = default; ///< Calls cost no time.
+    sim_cost() = default; ///< Creates a cost of zero.
     /// Every call costs the time `each`.
     template <std::convertible_to<sim_time> Duration>
     sim_cost(Duration each) {
         if (each != Duration{}) { points_ = {{0, each}}; }
     }
-    /// `points` must be in ascending order of bytes. Below the first point, the cost is constant.
-    /// Above the last one, the slope between the last two continues.
+    /// `points` must be in ascending order of bytes; two with equal bytes are a step. Below all
+    /// points and above a last step, the cost is constant. Above a last slope, that continues.
     sim_cost(std::initializer_list<point> points) : points_{points} {}
 
     /// Returns the cost of a call for `bytes` bytes, rounded down to nanoseconds.
@@ -118,10 +120,10 @@ public:
         }
         std::size_t last = 1;
         while (last + 1 < points_.size() && points_[last].bytes < bytes) { ++last; }
-        point const &                  from = points_[last - 1], &to = points_[last];
         __extension__ typedef __int128 wide;
-        wide const                     rise = static_cast<wide>((to.time - from.time).count()) *
-                          static_cast<wide>(bytes - from.bytes);
+        point const &                  from = points_[last - 1], &to = points_[last];
+        if (from.bytes == to.bytes) { return to.time; }
+        wide const rise = wide{(to.time - from.time).count()} * wide{bytes - from.bytes};
         return from.time +
                sim_time{static_cast<std::int64_t>(rise / static_cast<wide>(to.bytes - from.bytes))};
     }
@@ -135,52 +137,48 @@ private:
 /// The costs of the calls of a device; by default, calls cost nothing. `sim_options::h200()` has
 /// measured costs.
 struct sim_costs {
-    sim_cost allocate = {}; ///< `cudaMalloc`, by bytes, for more than 1 MiB
-    sim_cost free     = {}; ///< `cudaFree`, without its wait for the device
-    /// `cudaMalloc` of up to 1 MiB. The driver places such blocks in pages of 2 MiB.
+    sim_cost allocate = {}; ///< cost of a call of `cudaMalloc` for more than 1 MiB
+    sim_cost free     = {}; ///< cost of `cudaFree` of over 1 MiB, except its wait for the device
+    /// Cost of `cudaMalloc` of up to 1 MiB. The driver places such blocks in pages of 2 MiB.
     sim_cost allocate_small = {};
-    /// `cudaFree` of up to 1 MiB.
-    sim_cost free_small = {};
-    /// Added to `allocate_small` if the small blocks then need one more page of 2 MiB than before.
+    sim_cost free_small     = {}; ///< cost of `cudaFree` of a block of up to 1 MiB
+    /// Cost that is added to `allocate_small` if the allocation needs a new page of 2 MiB. Blocks
+    /// of up to 1 MiB share these pages.
     sim_time allocate_page{};
-    /// Added to `free_small` if the small blocks that remain need one page of 2 MiB less than
-    /// before.
+    /// Cost that is added to `free_small` if the free leaves a page of 2 MiB without use. Blocks of
+    /// up to 1 MiB share these pages.
     sim_time free_page{};
-    sim_cost allocate_async = {}; ///< `cudaMallocAsync`
-    /// Added to `allocate_async` if the driver's pool grows: the cost for the bytes of growth.
+    sim_cost allocate_async = {}; ///< cost of `cudaMallocAsync`
+    /// Cost that is added to `allocate_async` if the pool of the driver has to grow, or to map
+    /// free memory at other addresses. The cost depends on the number of mapped bytes.
     sim_cost grow_async = {};
-    /// `cudaFreeAsync`.
-    sim_cost free_async = {};
-    sim_cost pin        = {}; ///< cost of `cudaMallocHost` and `cudaHostRegister`, by bytes
-    /// `cudaFreeHost`.
-    sim_cost unpin   = {};
-    sim_cost reserve = {}; ///< `cuMemAddressReserve`
-    sim_cost create  = {}; ///< `cuMemCreate`
-    /// `cuMemMap`.
-    sim_cost map          = {};
-    sim_cost set_access   = {}; ///< `cuMemSetAccess`, for each mapping in the range
-    sim_cost unmap        = {}; ///< `cuMemUnmap`, for each mapping in the range
-    sim_cost destroy      = {}; ///< `cuMemRelease`
-    sim_cost release      = {}; ///< `cuMemAddressFree`
-    sim_cost copy         = {}; ///< `cudaMemcpyAsync`; the time of a wait in the call is added
-    sim_cost copy_within  = {}; ///< call of `cudaMemcpyAsync` within one device
-    sim_cost copy_batched = {}; ///< each copy of a batch (`cudaMemcpyBatchAsync`)
+    /// Cost that is added to `allocate_async` for each range of free memory that the driver moves
+    /// from a stream to the pool. Used if `sim_options::pool_unit` is not 0.
+    sim_time merge_async{};
+    sim_cost free_async   = {}; ///< cost of `cudaFreeAsync`
+    sim_cost pin          = {}; ///< cost of `cudaMallocHost` and `cudaHostRegister`, by bytes
+    sim_cost unpin        = {}; ///< cost of `cudaFreeHost`
+    sim_cost reserve      = {}; ///< cost of `cuMemAddressReserve`
+    sim_cost create       = {}; ///< cost of `cuMemCreate`
+    sim_cost map          = {}; ///< cost of `cuMemMap`
+    sim_cost set_access   = {}; ///< cost of `cuMemSetAccess` for each mapping in the range
+    sim_cost unmap        = {}; ///< cost of `cuMemUnmap` for each mapping in the range
+    sim_cost destroy      = {}; ///< cost of `cuMemRelease`
+    sim_cost release      = {}; ///< cost of `cuMemAddressFree`
+    sim_cost copy         = {}; ///< cost of `cudaMemcpyAsync`, without the time that the host waits
+    sim_cost copy_within  = {}; ///< cost of a `cudaMemcpyAsync` call that copies within one device
+    sim_cost copy_batched = {}; ///< cost of each copy in a call of `cudaMemcpyBatchAsync`
     sim_cost fill         = {};
-    /// A kernel launch.
-    sim_cost launch = {};
-    /// `cudaLaunchHostFunc`.
-    sim_cost host_function = {};
-    sim_cost write_value   = {}; ///< `cuStreamWriteValue32`, `cuStreamWaitValue32`
-    /// `cudaStreamCreate`.
-    sim_cost create_stream = {};
-    /// `cudaEventCreate`.
-    sim_cost create_event = {};
-    sim_cost record       = {};
-    sim_cost wait         = {}; ///< `cudaStreamWaitEvent`
-    /// `cudaEventQuery`, `cudaStreamQuery`.
-    sim_cost query = {};
-    /// A call with which the host waits for a stream, an event or the device
-    /// (`cudaStreamSynchronize`). If it really waits, `wake` is added.
+    sim_cost launch       = {};  ///< cost of a kernel launch
+    sim_cost host_function = {}; ///< cost of `cudaLaunchHostFunc`
+    sim_cost write_value   = {}; ///< cost of `cuStreamWriteValue32` or `cuStreamWaitValue32`
+    sim_cost create_stream = {}; ///< cost of `cudaStreamCreate`
+    sim_cost create_event  = {}; ///< cost of `cudaEventCreate`
+    sim_cost record        = {};
+    sim_cost wait          = {}; ///< cost of `cudaStreamWaitEvent`
+    sim_cost query         = {}; ///< cost of `cudaEventQuery` or `cudaStreamQuery`
+    /// Cost of a call in which the host waits for a stream, an event or the device, such as
+    /// `cudaStreamSynchronize`. If the awaited work is not complete at the call, `wake` is added.
     sim_cost synchronize = {};
     /// Added to a wait of the host for incomplete work: the time from the end of that work until
     /// the waiting thread runs.
@@ -188,17 +186,17 @@ struct sim_costs {
     /// Time from the notification of a `sim_thread` that sleeps at a `sim_gate` (a condition
     /// variable) until it holds the gate.
     sim_time thread_wake{};
-    /// Added to a call that waited for a call of another thread: calls that queue work, allocate or
-    /// free on a device run one at a time.
+    /// Time added to a call that waits because another thread's call on the device is in progress.
+    /// The driver executes one call that queues work, allocates or frees at a time.
     sim_time driver_handoff{};
-    /// Added to a call that queues work, allocates or frees and did not wait, if another thread
-    /// made the last such call on the device.
+    /// Time added to a call that queues work, allocates or frees, if another thread made the
+    /// previous such call on the device. It is not added to a call that gets `driver_handoff`.
     sim_time driver_switch{};
-    /// Time of a copy from pageable memory to a device; `copy_latency` is added. If not empty,
-    /// replaces `pageable_bandwidth`.
+    /// Duration of a copy from pageable memory to a device, to which `sim_options::copy_latency` is
+    /// added. If empty, `sim_options::pageable_bandwidth` determines the duration.
     sim_cost pageable_to_device = {};
-    /// Time of a copy from a device to pageable memory; `copy_latency` is added. If not empty,
-    /// replaces `pageable_bandwidth`.
+    /// Duration of a copy from a device to pageable memory, to which `sim_options::copy_latency` is
+    /// added. If empty, `sim_options::pageable_bandwidth` determines the duration.
     sim_cost pageable_to_host = {};
 };
 
@@ -212,11 +210,15 @@ struct sim_options {
     std::size_t pinned_capacity = 64_GiB;
     std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
     std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
-    /// If true, device memory has contents. If false, copies to or from it transfer no data, and
-    /// `sim_view` of it throws.
+    /// Unit in bytes in which the pools of `sim_async_resource` reserve and map memory. 0: they
+    /// reserve exactly the bytes that they need, and never map free memory at other addresses. With
+    /// more than 1 TiB, constructors of pools throw `sim_error{invalid_value}`.
+    std::size_t pool_unit = 0;
+    /// If true, simulated device memory stores data. If false, copies to or from device memory
+    /// transfer no data, and `sim_view` of device memory throws.
     bool backed = true;
-    /// If true, the host may dereference addresses of device memory with contents (`backed`).
-    /// Otherwise, they fault.
+    /// If true, and `backed` is true, the host may dereference pointers to simulated device memory.
+    /// Otherwise, such accesses fault.
     bool dereferenceable = false;
 
     /// Speed of copies between pinned memory and a device, for each direction, in bytes per second.
@@ -226,8 +228,8 @@ struct sim_options {
     std::size_t device_bandwidth   = 1000_GB;
     /// Speed of fills of device memory, in bytes per second; 0 means `device_bandwidth`.
     std::size_t fill_bandwidth = 0;
-    /// Speed of copies by a host thread that are declared with `sim_host_copies`, in bytes per
-    /// second. 0: they take no time.
+    /// Speed of copies that host threads declare with `sim_host_copies`, in bytes per second. If 0,
+    /// these copies take no time, unless one of the two speeds below applies.
     std::size_t host_copy_bandwidth = 0;
     /// Speed at which one host thread copies from pinned memory, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
@@ -235,8 +237,8 @@ struct sim_options {
     /// Speed at which one host thread reads a file, in bytes per second. 0 means
     /// `host_copy_bandwidth`.
     std::size_t file_read_bandwidth = 0;
-    /// Bytes in the cache of a core of the host. It holds the pinned memory that its thread copied
-    /// last (copies declared with `sim_host_copies`).
+    /// Bytes in the cache of each core of the host. The cache of a thread's core holds the pinned
+    /// memory that the thread copied last, in copies declared with `sim_host_copies`.
     std::size_t core_cache = 0;
     /// Speed of copies between a device and pinned memory in the cache of a core, in bytes per
     /// second. 0, or a value above `host_bandwidth`, means `host_bandwidth`.
@@ -251,8 +253,8 @@ struct sim_options {
     sim_time write_value_latency{0};
     /// Time from the end of a call until the work that it queued can start.
     sim_time start_latency{0};
-    /// The links between devices; copies between other devices are refused. If empty, every pair
-    /// has a link with defaults.
+    /// The links for copies between two devices. A copy between devices without a link in its
+    /// direction is refused. If the list is empty, every pair of devices has a default `sim_link`.
     std::vector<sim_link> links = {};
     /// If true, kernels may access the memory of all devices. Otherwise, as in CUDA, only if
     /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
@@ -271,10 +273,10 @@ struct sim_options {
     /// speed of the device. If false, kernels neither become slower nor slow others.
     bool kernels_share = false;
 
-    /// Simulated time that each call costs the calling thread.
+    /// Simulated time that each call of a device costs the calling thread, in addition to `costs`.
     sim_time call_cost{0};
-    /// Simulated time that a query costs if the work is not complete, so that a loop of queries
-    /// reaches the time at which it is. Also the cost of each `sim_read_value`.
+    /// Simulated time that a query of incomplete work costs. Repeated queries thus advance
+    /// simulated time until the work is complete. Each `sim_read_value` costs the same.
     sim_time query_cost{200};
     /// Simulated time that calls cost the calling thread, by the kind of the call.
     sim_costs costs = {};
@@ -282,10 +284,11 @@ struct sim_options {
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
-    /// If true, reports of one kind with the same source lines of their two operations are one
-    /// report with a count, except leaks of memory that no pool allocated.
+    /// If true, reports with the same kind and the same source lines of both operations are stored
+    /// as one report with a count. Leaks of memory that no pool allocated are never merged.
     bool merge_reports = true;
-    /// If true, completed copies, kernels and the like are stored for `sim_node::trace`.
+    /// If true, each completed copy, fill, kernel and host function is stored for
+    /// `sim_node::trace`.
     bool trace = false;
 
     sim_order threads = sim_order::by_time;
@@ -293,7 +296,8 @@ struct sim_options {
     sim_host_order        host_threads = sim_host_order::by_kind;
     std::uint64_t         seed         = 1;
     std::vector<unsigned> choices      = {};
-    /// With `by_choice`: how many times in one run a thread may be stopped that could continue.
+    /// With `by_choice`: largest number of preemptions in one run. A preemption stops a thread that
+    /// could continue, and another thread runs.
     unsigned preemptions = 2;
 
     /// Returns the description of one H200 on PCIe Gen5, with numbers measured on one machine
@@ -317,6 +321,7 @@ inline sim_options sim_options::h200() {
     auto const  us = [](double n) { return sim_time{static_cast<std::int64_t>(n * 1000)}; };
     sim_options o;
     o.capacity              = 143'771_MiB;
+    o.pool_unit             = 32_MiB;
     o.pinned_capacity       = 128_GiB;
     o.host_bandwidth        = 55'500'000'000;
     o.pageable_bandwidth    = 9'060'000'000;
@@ -344,6 +349,7 @@ inline sim_options sim_options::h200() {
     c.free_page             = us(25.5);
     c.allocate_async        = {{0, us(1.09)}, {128_MiB, us(1.3)}, {2_GiB, us(2.2)}};
     c.grow_async            = {{0, us(0)}, {1_GiB, us(1030)}};
+    c.merge_async           = us(0.75);
     c.free_async            = {{0, us(0.71)}, {128_MiB, us(0.88)}, {2_GiB, us(1.82)}};
     c.pin     = {{64_KiB, us(19.7)}, {1_MiB, us(361)}, {64_MiB, us(21'898)}, {1_GiB, us(372'023)}};
     c.unpin   = {{64_KiB, us(8.9)}, {1_MiB, us(110)}, {64_MiB, us(5'717)}, {1_GiB, us(88'186)}};

@@ -41,8 +41,8 @@ class sim_resource;
 // Defined in sim/sim_pinned_resource.hpp.
 class sim_pinned_resource;
 
-/// The streams, events, copies, threads and locks of the current `sim_node` (simulated machine), as
-/// the functions of a platform.
+/// The platform (set of functions for streams, events and copies) of the simulated device. The
+/// functions use the current `sim_node` (simulated machine).
 ///
 /// Failure   Functions throw `sim_error` or `sim_race`.
 /// Threads   Any thread may call them.
@@ -65,15 +65,17 @@ struct sim_platform {
     /// neither wait nor free memory.
     [[nodiscard]] static bool ending() noexcept { return detail::process_exit::began(); }
 
-    // A counted reference, which keeps a stream's handle valid after its owner was destroyed.
-    // `ends` counts destroyed owners of streams that are not raw.
+    // `stream_hold` is a counted reference that keeps a stream's handle valid, even after the owner
+    // of the stream was destroyed. `ends()` returns how many owners were destroyed. Owners of raw
+    // streams (`sim_stream_options::raw`) are not counted.
     using stream_hold = detail::sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return detail::sim_machine::ends.load(std::memory_order_acquire);
     }
-    /// The id and device of a stream. `recall` reads them from its handle, which may denote another
-    /// stream after the destruction, unless a hold (counted reference) exists.
+    /// The id and device of a stream. `recall` reads them from the handle. If the stream was
+    /// destroyed and no `stream_hold` (counted reference) is left, the handle may denote another
+    /// stream.
     struct identity {
         std::uint64_t id;
         sim_device    device;
@@ -108,16 +110,16 @@ struct sim_platform {
     [[nodiscard]] static bool uses_host_page_tables(device d) {
         return d.machine().options.host_page_tables;
     }
-    /// Declares a copy by the calling thread to the race check, and adds its duration to the
-    /// thread's simulated time. A null pointer means a file. If `past_caches` is true, the
-    /// target bypasses the cache of the core (`sim_options::core_cache`).
+    /// Declares to the race check that the calling thread copies `bytes` bytes. Adds the duration
+    /// of the copy to the simulated time of the thread. A null address means a file. `past_caches`:
+    /// true if the copy does not store `to` in the cache of the core (`sim_options::core_cache`).
     static void host_copies(void* to, void const* from, std::size_t bytes, bool past_caches = false,
                             at w = at::current()) {
         detail::sim_host_copies(to, from, bytes, past_caches, w);
     }
 
-    /// The innermost call of vram that the calling thread executes, or null. Reports name the
-    /// program's line that made it, if known.
+    /// The innermost call of a part of vram, such as a loader, that the calling thread executes
+    /// now. Null if there is none. Reports name the line of the program that made this call.
     [[nodiscard]] static detail::part_call const*& calling_part() noexcept {
         return detail::calling_part;
     }
@@ -127,8 +129,8 @@ struct sim_platform {
         std::unique_lock const    held{state.machine->mutex};
         detail::name_actor(*state.machine, false, state.id, "stream", name);
     }
-    /// Sets the name of the calling thread in reports. Does nothing for a thread outside simulated
-    /// time, such as one that neither is nor started a `sim_thread`.
+    /// Sets the name of the calling thread in reports. Does nothing unless the thread is in
+    /// simulated time: a `sim_thread`, or a thread that has started one.
     static void name_thread(char const* name) noexcept {
         detail::sim_machine&          m    = sim_node::current().machine();
         detail::sim_host const* const host = detail::self(m.id).host;
@@ -142,22 +144,24 @@ struct sim_platform {
     static void refused(vram::error const& e) noexcept { detail::sim_refused(e); }
 
     /// Passes an event of a resource, such as an allocation or a free, to the checks of the
-    /// `sim_node` that has its memory. Takes no simulated time.
+    /// `sim_node` (simulated machine) that contains the memory. Takes no simulated time.
     static void observe(memory_event<stream> const& e) noexcept {
         detail::sim_observer::observe(e);
     }
-    /// Begins a resource's own work. Until `end_resource_call`, the thread's waits and queries
-    /// order only frees and allocations, so that they hide no race of the program.
+    /// A resource, such as a pool, calls this when it begins internal work. Until
+    /// `end_resource_call`, waits and queries of the thread order only allocations and frees in the
+    /// race check. So they cannot hide a race of the program.
     static void begin_resource_call() noexcept { ++detail::resource_depth; }
-    /// Ends the internal work of a resource that the thread's last `begin_resource_call` began.
+    /// A resource calls this at the end of the work for which it called `begin_resource_call`.
     static void end_resource_call() noexcept { --detail::resource_depth; }
-    /// Begins code of the program, such as an observer, inside a resource's call: its waits count
-    /// as the program's. Returns the argument for `end_program_call`.
+    /// A resource calls this before it calls code of the program, such as an observer. Until
+    /// `end_program_call`, waits of the calling thread count as waits of the program. The result is
+    /// the argument for `end_program_call`.
     [[nodiscard]] static unsigned begin_program_call() noexcept {
         return std::exchange(detail::resource_depth, 0);
     }
-    /// Ends the program's code inside a resource's call. `outer` is the result of the
-    /// `begin_program_call` that began it.
+    /// A resource calls this after the call of the program's code. `outer`: the result of
+    /// `begin_program_call`.
     static void end_program_call(unsigned outer) noexcept { detail::resource_depth = outer; }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
@@ -184,8 +188,9 @@ struct sim_platform {
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value, at w = at::current()) {
         return detail::enqueue_word(s, "write value", where, {.value = value}, w);
     }
-    /// Tells the race check that the host thread has read the word at `where`. Work before every
-    /// write of its present value then happens before the thread's next step.
+    /// Tells the race check that the calling thread has read the word at `where`. Work before the
+    /// write of this value then happens before later work of the thread. If several writes may have
+    /// stored the value, this holds for work before all of them.
     static void mark_seen(std::uint32_t const* where) noexcept { detail::word_seen(where); }
 
     static void copy(stream s, void* to, void const* from, std::size_t bytes,

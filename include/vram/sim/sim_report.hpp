@@ -15,37 +15,38 @@
 #include <string>          // string, to_string
 #include <string_view>     // string_view
 #include <utility>
+#include <vector> // vector
 
 namespace vram {
 
 /// The kinds of mistakes that the simulated device reports.
 enum class sim_mistake : unsigned char {
-    /// Two accesses to the same bytes that no stream, event or wait orders, unless both only read
-    /// or both are atomic.
+    /// Two accesses to the same bytes that no stream, event or wait puts in an order. Two reads, or
+    /// two atomic accesses, are no race.
     race,
-    /// A wait for an event, or a query, that could have come before the record by another host
-    /// thread, because nothing orders the two.
+    /// A wait for an event, or a query of an event, that another host thread may not have recorded
+    /// yet. Nothing orders the wait or query after the record.
     unordered_wait,
-    undeclared_access,  ///< an access of a kernel or host function without a declaration
-    overlapping_copy,   ///< a copy with a source and destination that overlap
-    use_before_ready,   ///< an access that no stream, event or wait orders after the allocation
-    use_after_free,     ///< an access to memory that was freed
-    out_of_bounds,      ///< an access outside any live allocation
-    unmapped_access,    ///< an access to reserved addresses without memory, or before `set_access`
-    uninitialised_read, ///< a read of memory that was never written
-    pageable_access,    ///< a kernel's access to host memory that is not pinned or managed
-    host_access,        ///< a host access to device memory
-    peer_access,        ///< a kernel's access to another device without peer access
+    undeclared_access,    ///< an access of a kernel or host function without a declaration
+    overlapping_copy,     ///< a copy with a source and destination that overlap
+    use_before_ready,     ///< an access that no stream, event or wait orders after the allocation
+    use_after_free,       ///< an access to memory that was freed
+    out_of_bounds,        ///< an access outside any live allocation
+    unmapped_access,      ///< an access to reserved virtual addresses without accessible memory
+    uninitialised_read,   ///< a read of memory that was never written
+    pageable_access,      ///< a kernel's access to host memory that is not pinned or managed
+    host_access,          ///< a host access to device memory
+    peer_access,          ///< a kernel's access to another device without peer access
     free_before_last_use, ///< a free that no stream, event or wait orders after an earlier use
     double_free,          ///< a free of a block that is not live
     /// A free of an address at which this resource has allocated no block.
     foreign_free,
     wrong_size,        ///< a free with another size or alignment than the allocation
     capacity_exceeded, ///< an allocation that the device refused
-    leak,          ///< memory that is live when the `sim_node` ends, or the pool that allocated it
-    deadlock,      ///< threads or queued operations that can never continue
-    thread_failed, ///< an exception that a `sim_thread`'s callable did not catch
-    not_reported,  ///< a mistake that a `sim_expect` expects, and that was not reported
+    leak,              ///< memory that was not freed before its pool or the simulated machine ended
+    deadlock,          ///< threads or queued operations that can never continue
+    thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
+    not_reported,      ///< a mistake that a `sim_expect` expects, and that was not reported
 };
 
 /// Returns the text of a kind of mistake, as reports print it.
@@ -98,7 +99,8 @@ struct sim_event_of {
         wait,
         atomic
     };
-    /// Value of `item` for an operation that copies no batch or result.
+    /// Value of `item` for an operation that does not copy a batch of a `loader` or a result of an
+    /// `unloader`.
     static constexpr std::uint32_t no_item = static_cast<std::uint32_t>(-1);
 
     char const* name = ""; ///< "copy host to device", "fill", "host", or the name of a kernel
@@ -107,17 +109,17 @@ struct sim_event_of {
     bool host = false;
     /// True for a host function in a stream (`sim_call_host`).
     bool host_function = false;
-    bool graph         = false; ///< true for a node of a graph that was launched
+    bool graph         = false; ///< true if the operation is a node of a launched graph
     /// The part of vram that made the call, or `program` if the user's code made it.
     sim_part part = sim_part::program;
-    /// Number of the operation among all of the `sim_node`, from 1; for a record, wait or query of
-    /// an event, that of the last operation before it.
+    /// Number of the operation in its `sim_node`, counted from 1. A record, wait or query of an
+    /// event has no number of its own. It gets the number of the operation before it.
     std::uint64_t number = 0;
-    std::uint64_t actor  = 0; ///< id of the stream of the access, or number of the host thread
+    std::uint64_t actor  = 0; ///< id of the operation's stream, or number of its host thread
     int           device = 0;
     /// Number of the batch or result that a loader or unloader copies, or `no_item`.
     std::uint32_t        item = no_item;
-    sim_time             time{}; ///< simulated time of the call
+    sim_time             time{}; ///< simulated time of the call that made the operation
     std::source_location where = {};
     /// Index of the stream or thread of the access in vector clocks, which record the
     /// happens-before order.
@@ -129,8 +131,8 @@ struct sim_event_of {
         std::string const of = item == no_item ? "" : " " + std::to_string(item);
         return "`" + (name + of) + "` #" + std::to_string(number);
     }
-    /// Returns the operation as reports name it, for example "`add` #12 on stream 3 of device 0".
-    /// `by` names the stream or thread.
+    /// Returns a text that names the operation, such as "`add` #12 on stream 3 of device 0". `by`:
+    /// name of the stream or thread. If `by` is empty, the text contains its number.
     [[nodiscard]] std::string title(std::string_view by = {}) const {
         std::string const of{by};
         if (host) {
@@ -141,29 +143,30 @@ struct sim_event_of {
     }
 };
 
-/// The block that contains the memory of a report, or else the nearest at a lower address. `bytes`
-/// is 0 if no block is known.
+/// The block that contains the memory of a report. If there is no such block, this is the nearest
+/// block at a lower address. If no block is known, `bytes` is 0.
 ///
 ///     sim_block_of const& block = node.reports().front().block;
 ///     std::printf("%s of %zu bytes\n", block.resource, block.bytes);
 struct sim_block_of {
-    /// Name of the pool or other resource that allocated the block in a chunk (larger block of its
-    /// upstream); empty without such a resource.
+    /// Name of the resource, such as a pool, that allocated the block as a part of a larger block.
+    /// Empty for all other blocks.
     char const* resource = "";
     /// The first address of the block.
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0; ///< the size that the program requested
     sim_event_of   allocated{}; ///< the operation that allocated the block
     sim_event_of   freed{};     ///< the operation that freed the block, if it was freed
-    /// The free of the block that had this memory before, if known.
+    /// The free of the previous block in the same memory, if that free is known.
     sim_event_of before{};
     std::string  allocated_by = {}; ///< the stream or thread that allocated the block
     /// The stream or thread that freed the block.
     std::string freed_by = {};
-    /// The stream or thread that freed the block which had this memory before.
+    /// The stream or thread that made the free `before`.
     std::string before_by = {};
 
-    /// Returns the block as a line of a report about an access to `accessed`.
+    /// Returns a text about the block for a report. If the address `accessed` lies after the start
+    /// of the block, the text gives its offset.
     [[nodiscard]] std::string text(std::uintptr_t accessed) const;
 };
 
@@ -174,15 +177,15 @@ struct sim_block_of {
 struct sim_report {
     sim_mistake    kind{};
     sim_event_of   second{};    ///< the later or only operation; empty if there is none (a leak)
-    sim_event_of   first{};     ///< the earlier operation with which it conflicts
+    sim_event_of   first{};     ///< the earlier of the two operations; for a leak, the allocation
     std::uintptr_t address = 0; ///< start of the memory to which the report applies
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< the missing wait or order, in words
-    sim_block_of   block{};      ///< the block with the memory, or the nearest at a lower address
-    /// For a leak: the number of leaked blocks of this report.
+    sim_block_of   block{};      ///< the block that contains `address`, or the nearest block below
+    /// Number of leaked blocks that this report describes, if `kind` is `leak`; otherwise 1.
     std::size_t blocks = 1;
-    /// Number of times that this mistake occurred at these lines. The other members describe the
-    /// first time.
+    /// Number of times that this kind of mistake occurred at the source lines of `first` and
+    /// `second`. The other members describe the first occurrence.
     std::size_t count     = 1;
     std::string second_by = {}; ///< the stream or thread of `second`, such as `stream "copies"`
     /// The stream or thread of the earlier operation, `first`.
@@ -192,8 +195,8 @@ struct sim_report {
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
 
-    /// Returns a text that is equal for all occurrences of this mistake at these lines, such as
-    /// "race: app.cpp:12, app.cpp:34".
+    /// Returns a text with the kind of mistake and the source lines of both operations, such as
+    /// "race: app.cpp:12, app.cpp:34". Mistakes of one kind at the same lines have equal keys.
     [[nodiscard]] std::string key() const;
 };
 
@@ -205,34 +208,38 @@ struct sim_unchecked {
     std::uint64_t host_functions = 0; ///< number of host functions that declare no access
     /// Number of accesses to pageable memory, by the host or a copy, that were not checked.
     std::uint64_t pageable = 0;
-    /// Number of conflicts that were not decided, because the record of an old wait for a value or
-    /// a collective, which may order them, was discarded.
+    /// Number of pairs of accesses of which the check does not know if they are races. An old wait,
+    /// of which the record was discarded, may order such a pair.
     std::uint64_t waits = 0;
-    /// Number of cases in which a later write may also end a wait, but the check has ordered the
-    /// wait after another write.
+    /// Number of cases in which the race check may be wrong about the write that ended a wait for a
+    /// value.
     std::uint64_t values = 0;
-    /// Number of allocations, frees and chunks of resources that were not recorded for lack of host
-    /// memory, plus the number of times without the checks that need these records.
+    /// Number of gaps in the record of allocations, frees and chunks of resources. A gap is an
+    /// event that was lost for lack of host memory, or a time in which no check recorded events.
     std::uint64_t resource_events = 0;
     /// Number of accesses, and of happens-before relations, that were not recorded for lack of host
-    /// memory. After the first, no races are reported until `sim_node::set_checks` is called.
+    /// memory. After the first loss, no races are reported until `sim_node::set_checks` is called.
     std::uint64_t orders  = 0;
     std::uint64_t ignored = 0; ///< number of reports that `sim_node::ignore` suppressed
+    /// The keys passed to `sim_node::ignore` that suppressed no report so far.
+    std::vector<std::string> unused_keys = {};
 
-    /// Returns the numbers that are not 0 as one line of text, or "everything was checked".
+    /// Returns the numbers that are not 0 as one line of text, or "everything was checked". The
+    /// line ends with `unused_keys`, if there are any.
     [[nodiscard]] std::string text() const;
 };
 
-/// A function that is called for each report, also a repeated one, of a node with
-/// `sim_on_report::print`, which prints as well. Must not call the simulated device.
+/// A function that a `sim_node` with `sim_on_report::print` calls for each report, also for each
+/// repeated report. Must not call the simulated device.
 using sim_report_sink = void (*)(sim_report const&);
 
 namespace detail {
 inline std::atomic<sim_report_sink> sim_sink{nullptr};
 }
 
-/// Makes `sink` the function that is called for each report, also a repeated one, of nodes with
-/// `sim_on_report::print`. Null (the default) means none. Returns the previous one.
+/// Makes `sink` the function that each `sim_node` with `sim_on_report::print` calls for each
+/// report, also for each repeated report. Null (the default) means no function. Returns the
+/// previous function.
 inline sim_report_sink set_sim_report_sink(sim_report_sink sink) noexcept {
     return detail::sim_sink.exchange(sink);
 }
@@ -374,7 +381,11 @@ inline std::string sim_unchecked::text() const {
     add(resource_events, " lost events of resources");
     add(orders, " orders and accesses without host memory");
     add(ignored, " ignored reports");
-    return text.empty() ? "everything was checked" : text;
+    if (text.empty()) { text = "everything was checked"; }
+    for (std::string const& key : unused_keys) {
+        text.append("; no report had the ignored key \"").append(key) += '"';
+    }
+    return text;
 }
 
 } // namespace vram

@@ -17,8 +17,8 @@
 namespace vram {
 
 namespace detail {
-/// Sets the name of a host thread (if `host`) or stream with the number `actor` in reports to `what
-/// "name"`. The caller holds the machine's lock.
+/// Sets the name of a host thread or a stream in reports: the text `what`, then `name` in quotes.
+/// `host`: true for a thread. `actor`: number of the thread or stream. The caller holds the lock.
 inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char const* what,
                        std::string_view name) noexcept {
     try {
@@ -31,7 +31,7 @@ inline void name_actor(sim_machine& m, bool host, std::uint64_t actor, char cons
 struct sim_stream_options {
     bool blocking = false;
     /// If true, the stream behaves as a plain `cudaStream_t`: resources do not notice its
-    /// destruction, so the caller must first call `retire(stream)` of those that used it.
+    /// destruction. Before you destroy it, call `retire(stream)` of each resource that has used it.
     bool raw = false;
     /// Name of the stream in reports; if it is empty, they contain a number. The stream copies the
     /// text.

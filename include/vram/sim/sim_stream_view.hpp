@@ -44,7 +44,8 @@ public:
     [[nodiscard]] static sim_stream_view legacy(sim_device device) {
         return sim_stream_view{device.machine().at(device.index()).legacy};
     }
-    /// Returns the calling thread's per-thread default stream of a device, a blocking stream.
+    /// Returns the per-thread default stream of the calling thread on `device`. It is a blocking
+    /// stream: it is ordered with the legacy default stream.
     [[nodiscard]] static sim_stream_view per_thread(sim_device device) {
         detail::sim_machine& machine = device.machine();
         detail::sim_self&    self    = detail::self(machine.id);

@@ -31,9 +31,10 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A host thread in simulated time. Such threads run one at a time, except with `sim_order::freely`
-/// or ThreadSanitizer. They may wait for each other only through `sim_gate`, `sim_platform::lock`
-/// and `join`: another blocking wait, as for a `std::mutex`, can stop all. The destructor joins.
+/// A host thread in simulated time. Only one such thread runs at a time, except with
+/// `sim_order::freely` or ThreadSanitizer. A thread may wait for another one only by `sim_gate`,
+/// `sim_platform::lock` or `join`. Any other blocking wait, such as for a `std::mutex`, can block
+/// all threads. The destructor calls `join`.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -41,7 +42,8 @@ inline constexpr bool sim_ordered_threads = true;
 ///         g.notify();
 ///     }};
 ///
-/// Failure   An exception of the callable becomes a report (`thread_failed`) of the node.
+/// Failure   If the callable throws, the node (simulated machine) reports `thread_failed`. The
+///           `sim_error` of a deadlock is not reported again.
 class sim_thread {
 public:
     sim_thread() = default;
@@ -80,8 +82,8 @@ public:
         join_all(&self, 1);
     }
 
-    /// Blocks until all of `threads` have ended. The scheduler sees one wait, so that `sim_explore`
-    /// may have fewer orders to try than with single joins.
+    /// Blocks until all of `threads` have ended. The scheduler treats this as one wait, so that
+    /// `sim_explore` may have fewer orders of threads to try than with separate calls of `join`.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};
@@ -154,9 +156,10 @@ private:
         if (failed != nullptr) {
             m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        // Null if the thread has called `sim_node::finish`, which already removed it from the
+        // A call of `sim_node::finish` by this thread may already have removed the thread from the
         // scheduler.
         if (detail::self(m.id).host != nullptr) {
+            host->returned = true;
             m.checker.retire(host->slot, host->vclock[host->slot]);
             m.thread_ended(*host);
             m.turns.leave(*host);
@@ -199,28 +202,34 @@ private:
             }
             return ended;
         };
-        // A caller that is not in simulated time advances that time itself until the threads have
-        // ended.
+        // A thread outside simulated time executes the events of the simulation until the joined
+        // threads have ended. A thread in simulated time (`me` is not null) blocks.
         if (me == nullptr) {
             while (!gone()) { detail::sim_outside_step(m, held); }
         } else {
             m.turns.block(held, *me, gone);
         }
         detail::sim_host& joiner = me != nullptr ? *me : m.caller();
+        bool              early  = false;
+        sim_thread*       last   = nullptr;
         for (std::size_t i = 0; i < count; ++i) {
             detail::sim_host* const h = all[i]->host_;
             if (h == nullptr) { continue; }
+            early        = early || !h->returned;
+            last         = all[i];
             joiner.clock = std::max(joiner.clock, h->clock);
             m.acquire(joiner, h->vclock);
             --h->maker->children;
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            if (all[i]->host_ != nullptr) { return all[i]->leave_where_last(held); }
-        }
+        last->leave_where_last(held);
+        // A thread in `sim_node::finish` ends after the work of other threads, so these run while
+        // the caller waits for it in real time.
+        if (early && self.host != nullptr) { m.turns.step_aside(held); }
     }
 
-    /// Makes the calling thread an ordinary one, outside simulated time, if it is no `sim_thread`
-    /// and all that it started are joined. `held` locks the machine.
+    /// Makes the calling thread an ordinary thread again, outside simulated time. Does nothing for
+    /// a `sim_thread`, or if a `sim_thread` of the caller is not joined yet. `held` locks the
+    /// machine.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }
@@ -228,8 +237,8 @@ private:
     }
 
     detail::sim_machine* machine_ = nullptr;
-    /// The thread's entry in the scheduler. Null if threads run freely (`sim_order::freely`,
-    /// ThreadSanitizer), for an empty object, and after the join.
+    /// The entry of the thread in the scheduler. Null if this object has no thread to join. Also
+    /// null if threads run concurrently (`sim_order::freely`, ThreadSanitizer).
     detail::sim_host* host_ = nullptr;
     std::thread       thread_;
 };

@@ -14,12 +14,13 @@
 namespace vram {
 
 /// Declares that the calling host thread reads or writes `range` now. The access is reported if it
-/// conflicts with another one, or if the memory is device memory or was freed.
+/// conflicts with another access, or if the memory is device memory or was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
 ///
-/// In a kernel or host function, compares the access with the declaration of that operation.
+/// In a kernel or host function, the call only checks that the access was declared when the kernel
+/// or function was enqueued.
 ///
 /// Threads   Any thread may call it.
 inline void sim_touch(sim_range range, sim_access access,
@@ -28,7 +29,10 @@ inline void sim_touch(sim_range range, sim_access access,
     if (detail::inside_effect) { return detail::expect_declared(m, range, access, false, where); }
     detail::sim_call   call{m, sim_call_kind::other, 0, where};
     sim_event_of const step = call.host_step("host");
-    m.checker.touch(step, call.host->vclock, range, access, false, true);
+    while (range.bytes != 0) {
+        sim_range const part = m.memory.take_alike(range);
+        m.checker.touch(step, call.host->vclock, part, access, false, true);
+    }
     call.throw_report();
 }
 
@@ -39,7 +43,7 @@ inline void sim_work(sim_time             duration,
 }
 
 /// Declares that earlier work of the calling thread happens before later `sim_happens_after` calls
-/// with the same token. Needed for order that the simulated device does not see.
+/// with the same token. Use it if the simulated device cannot see how threads are ordered.
 ///
 ///     sim_happens_before(&ready); // before the store
 ///     ready = true;

@@ -9,8 +9,8 @@
 
 namespace vram {
 
-/// Allocates device memory in blocks that can grow in place: the `virtual_source` that maps virtual
-/// memory of a simulated device.
+/// Allocates blocks of simulated device memory that can grow in place. It is a `virtual_source`,
+/// which maps virtual memory page by page, for a simulated device.
 ///
 ///     sim_virtual_resource memory{{.handle_size = 2_MiB}};
 class sim_virtual_resource : public virtual_source<detail::sim_virtual_memory> {

@@ -16,14 +16,14 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if streams can write the word at `where`: it is not pageable memory.
+/// Returns true if streams can write the word at `where`: the word is not in pageable memory.
 [[nodiscard]] inline bool streams_reach(sim_machine const& m, std::uint32_t const* where) {
     int device = 0;
     return m.memory.kind_of(reinterpret_cast<std::uintptr_t>(where), device) != sim_kind::pageable;
 }
 
-/// Queues a write of the word at `where`, or a wait for its value, as `use` tells. Returns false,
-/// and queues nothing, for a word in pageable memory.
+/// Enqueues a write of the 32-bit word at `where`, or, if `use.waits` is true, a wait for its
+/// value. Returns false and enqueues nothing if the word is in pageable memory.
 inline bool enqueue_word(sim_stream_view stream, char const* name, std::uint32_t const* where,
                          sim_word_use use, std::source_location from) {
     sim_stream_state& s = stream.state();
@@ -47,13 +47,14 @@ inline void expect_enqueued(bool enqueued, std::source_location from) {
     if (!enqueued) { throw sim_error{sim_status::invalid_value, from}; }
 }
 
-/// Tells the race check that the host thread has read the word at `where`. Work before every write
-/// of its present value then happens before the thread's next step.
+/// Tells the race check that the calling host thread has read the word at `where`. Work before the
+/// write of this value then happens before later work of the thread. If several writes may have
+/// stored the value, this holds for work before all of them.
 inline void word_seen(std::uint32_t const* where) noexcept {
     if (inside_effect) { return; }
     try {
-        // Locks the machine directly: a `sim_call` could run a host function that waits for a gate
-        // which this thread holds.
+        // Locks only the mutex. A `sim_call` could also run a host function, and that function
+        // could wait for a `sim_gate` that this thread holds.
         sim_machine&           m = sim_node::current().machine();
         std::unique_lock const held{m.mutex};
         try {
@@ -63,18 +64,19 @@ inline void word_seen(std::uint32_t const* where) noexcept {
             throw;
         }
     } catch (...) {
-        // The order could not be stored for lack of host memory. No more races are reported.
+        // There was no host memory to record that this read happens after the write. From now on,
+        // the race check reports no races.
         report_caught({.kind = error_kind::platform_error, .call = "reading a completion flag"});
     }
 }
 
 } // namespace detail
 
-/// Writes `value` to the word at `where` in the order of `stream`, as cuStreamWriteValue32 does.
-/// Earlier work happens before work that sees the value.
+/// Enqueues a write of `value` to the 32-bit word at `where` on `stream`, as cuStreamWriteValue32
+/// does. Earlier work of the stream happens before work that waits for the value or reads it.
 ///
 ///     sim_write_value(producer, flag, 1);
-///     sim_wait_value(consumer, flag, 1); // may also be called before
+///     sim_wait_value(consumer, flag, 1); // may also be called before sim_write_value
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The write is work of the stream. It is an atomic access.
@@ -84,16 +86,18 @@ inline void sim_write_value(sim_stream_view stream, std::uint32_t* where, std::u
         detail::enqueue_word(stream, "write value", where, {.value = value}, from), from);
 }
 
-/// The value at which a wait ends: `value` or more (in a cyclic order), or exactly `value`.
+/// Selects how `sim_wait_value` compares the word with the value. With `at_least`, the order is
+/// cyclic, so that a counter may overflow to 0.
 ///
 ///     sim_wait_value(stream, flag, 0, sim_value_is::equal);
 enum class sim_value_is : unsigned char {
-    at_least, ///< the wait ends if the word minus the value, as a signed number, is not negative
+    at_least, ///< the wait ends if `word - value`, as a signed number, is not negative
     equal     ///< the wait ends if the word is the value
 };
 
-/// Makes later work of `stream` wait until the word at `where` is `value` or, by default, more, as
-/// cuStreamWaitValue32 does. A deadlock is reported if it never is.
+/// Makes later work of `stream` wait for the 32-bit word at `where`, as cuStreamWaitValue32 does.
+/// By default, the wait ends when the word is `value` or greater. If nothing ends the wait, the
+/// simulated machine reports a deadlock.
 ///
 /// Failure   Throws `sim_error{invalid_value}` if `where` is pageable memory or not aligned.
 /// Streams   The wait is work of the stream. It is an atomic access.
@@ -105,8 +109,9 @@ inline void sim_wait_value(sim_stream_view stream, std::uint32_t const* where, s
     detail::expect_enqueued(detail::enqueue_word(stream, "wait value", where, use, from), from);
 }
 
-/// Returns the word at `where` at the calling thread's simulated time. Work before every write of
-/// this value happens before the thread's next step.
+/// Returns the value of the 32-bit word at `where` at the simulated time of the calling thread.
+/// Work before the write of this value happens before later work of the thread. If several writes
+/// may have stored the value, this holds for work before all of them.
 ///
 ///     while (sim_read_value(flag) != 1) {}
 ///
@@ -123,8 +128,8 @@ sim_read_value(std::uint32_t const* where,
     return m.value_at(at);
 }
 
-/// Writes `value` to the word at `where` from the calling thread, for streams that wait for the
-/// value.
+/// Writes `value` to the word at `where` from the calling thread. Streams that wait for this value
+/// then continue.
 ///
 ///     sim_wait_value(stream, flag, 1); // the work after it starts
 ///     sim_set_value(flag, 1);          // now

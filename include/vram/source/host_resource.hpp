@@ -69,8 +69,8 @@ public:
     friend bool operator==(host_resource const&, host_resource const&) = default;
 
 private:
-    /// Larger requests are refused without a call of `operator new`: no object is larger, and
-    /// AddressSanitizer reports such a request as an error.
+    /// Larger requests are refused without a call of `operator new`. No C++ object can be larger,
+    /// and AddressSanitizer reports such a request as an error.
     static constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max();
 };
 

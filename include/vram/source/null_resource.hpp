@@ -6,7 +6,6 @@
 
 #include <vram/base/align.hpp> // default_alignment
 #include <vram/base/call_site.hpp>
-#include <vram/base/error.hpp> // report_error
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/refused_free.hpp>
@@ -58,7 +57,7 @@ public:
                          call_site at = call_site::current()) noexcept {
         // This resource allocates nothing, so any other pointer is foreign.
         if (p == nullptr) { return; }
-        report_error(detail::refused_free{"null_resource", p, bytes, alignment, at}.what);
+        detail::refused_free{"null_resource", p, bytes, alignment, at}.template report<platform>();
     }
 
     [[nodiscard]] bool         owns(void const*) const noexcept { return false; }

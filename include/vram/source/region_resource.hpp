@@ -8,7 +8,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/core/smaller_of.hpp> // larger_of
-#include <vram/base/error.hpp>           // report_error
+#include <vram/base/error.hpp>           // error_kind
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/diagnosed.hpp> // synchronous_only
@@ -93,14 +93,16 @@ public:
         if (p == nullptr) { return; }
         auto const           start = reinterpret_cast<std::uintptr_t>(p);
         detail::refused_free e{"region_resource", p, bytes, alignment, at};
-        if (!owns(p)) { return report_error(e.what); }
-        if (start >= top_) { return report_error(e.found_free().what); }
-        // Sizes of blocks are not stored, but that of the only live block is `figures_.live`.
+        if (!owns(p)) { return e.template report<platform>(); }
+        if (start >= top_) { return e.found_free().template report<platform>(); }
+        // If this is the only live block, its size is known: it is `figures_.live`. The sizes of
+        // single blocks are not stored.
         bool const last = blocks_ == 1;
-        if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
+        if (bytes == 0 || bytes > top_ - start || bytes > figures_.live ||
+            (last && bytes != figures_.live)) {
             e.what.kind        = error_kind::wrong_size;
             e.what.block_bytes = last ? figures_.live : 0;
-            return report_error(e.what);
+            return e.template report<platform>();
         }
         figures_.live -= bytes;
         if (start + bytes == top_) { top_ = start; }
@@ -128,7 +130,7 @@ public:
 
 private:
     std::uintptr_t base_ = 0;
-    /// The address from which on the range is free; the next block starts here or later.
+    /// No live block has this address or a higher one. The next block starts here or higher.
     std::uintptr_t top_    = 0;
     std::uintptr_t end_    = 0;
     std::size_t    blocks_ = 0; ///< number of live blocks

@@ -15,8 +15,9 @@ namespace vram {
 struct virtual_options {
     /// Bytes of addresses to reserve. 0 means four times the memory of the device.
     std::size_t reserve = 0;
-    /// Bytes of one piece of physical memory, rounded up to the granularity of the device; 0 means
-    /// the granularity.
+    /// Size in bytes of each piece of physical memory that the resource creates, and of its pages.
+    /// The size is rounded up to a multiple of the device's allocation granularity. 0 means that
+    /// granularity.
     std::size_t handle_size = 2_MiB;
     /// Bytes of unused physical memory to keep for later blocks, rounded down to whole pieces. Must
     /// be 0 or at least the size of a piece (see `handle_size`).

@@ -24,9 +24,9 @@
 
 namespace vram {
 
-/// Reserves one address range, and maps physical memory to the blocks that it allocates, each in
-/// whole pages. A pool over it can extend chunks in place and reuse the memory of free pages at
-/// other addresses.
+/// Reserves one range of addresses, and allocates blocks of whole pages in the range. Maps physical
+/// memory to the pages of each block. A pool over this resource can extend its chunks (large
+/// blocks) in place. It can also move the physical memory of free pages to other addresses.
 ///
 ///     virtual_resource memory;                       // or sim_virtual_resource
 ///     void* const p = memory.allocate_sync(1_GiB);
@@ -34,15 +34,15 @@ namespace vram {
 ///
 /// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing.
 /// Threads   Any thread may call. A lock is held during driver calls.
-/// Streams   No function waits for a stream: if one uses freed memory, the device may fault.
-/// Cost      On an H200 about 30 us to create a page and 20 us to move one.
+/// Streams   No function waits for a stream. If a stream uses freed memory, the device may fault.
+/// Cost      On an H200, creating a page takes about 30 us, and moving a page about 20 us.
 template <virtual_memory Memory>
 class virtual_source : public detail::synchronous_only<virtual_source<Memory>> {
 public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
 
-    /// Reserves the range of addresses, and maps nothing yet. `memory` calls the driver for that.
+    /// Reserves the range of addresses, and maps no memory yet. `memory` makes the driver calls.
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
     virtual_source(virtual_source&& other) noexcept
@@ -103,8 +103,6 @@ public:
         count(b, {});
     }
 
-    // For blocks that can change their size.
-
     /// Returns the size of a page in bytes.
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
     /// Returns `bytes` rounded up to whole pages, the bytes that a block occupies.
@@ -123,24 +121,27 @@ public:
     /// Extends the block at `p` by `more` bytes with physical memory, in place. If this fails,
     /// returns false and changes nothing.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
-        return resize(p, bytes, saturating_add(bytes, more),
-                      [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
+        return resize(p, bytes, saturating_add(bytes, more), [&](block const& b, block const& to) {
+            // The last page may have lost its memory (`drop`), and needs it again for added bytes.
+            span_.fill(more != 0 ? b.first + bytes / span_.page() : b.last, to.last);
+        });
     }
     /// Extends the block at `p` by `more` bytes of addresses without memory. If this fails, returns
     /// false and changes nothing.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
-    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Returns the bytes of physical
-    /// memory taken from its end.
+    /// Shortens the block at `p`, of `bytes` bytes, by `less` bytes. Returns the number of bytes of
+    /// physical memory that were taken from the end of the block.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
-        if (less >= bytes) { // refused: a block keeps at least one byte
+        if (less >= bytes) {
             report_error({.kind        = error_kind::wrong_size,
                           .pointer     = p,
                           .bytes       = less,
                           .block_bytes = bytes,
                           .resource    = "virtual_source",
+                          .call        = "shrink",
                           .advice      = "shrink leaves at least one byte; use deallocate_sync."});
             return 0;
         }
@@ -150,9 +151,8 @@ public:
         return gone;
     }
 
-    // Functions for the pages of a block.
-
-    /// Returns how many of the `n` bytes at `q` are backed; 0 if no block's pages contain them all.
+    /// Returns how many of the `n` bytes at `q` have physical memory. Returns 0 unless the pages of
+    /// one block contain all these bytes.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
         auto const  held = lock_.hold();
         auto const  all  = blocks_.touched(q, n);
@@ -162,8 +162,8 @@ public:
         }
         return sum;
     }
-    /// Maps physical memory to each page without it that overlaps [q, q + n). If this fails,
-    /// returns false and maps none.
+    /// Maps physical memory to each page that overlaps [q, q + n) and has none. If this fails,
+    /// returns false, and no page gets memory.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
         auto const held  = lock_.hold();
         auto const pages = known(blocks_.touched(q, n), q, n);
@@ -173,16 +173,19 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
-    /// Takes the physical memory from the pages of which [q, q + n) contains all bytes of the
-    /// block. Keeps up to `virtual_options::keep` unused bytes in all. Returns the bytes taken.
+    /// Takes the physical memory from the pages of a block that lie completely within [q, q + n).
+    /// The unused end of the block's last page need not lie within. The resource keeps up to
+    /// `virtual_options::keep` bytes of unused memory. Returns the number of bytes taken.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
-    /// Moves physical memory from pages of which [from, from + n) contains all bytes of the block,
-    /// to pages without memory that overlap [to, to + m). Returns the bytes moved.
+    /// Moves physical memory from one range of pages to another. Takes it from the pages of a block
+    /// that lie completely within [from, from + n). The unused end of the last page of the block
+    /// need not lie within. The pages without memory that overlap [to, to + m) get it. Returns the
+    /// number of bytes moved.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -190,8 +193,8 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Returns the address of another page that now has the physical memory which last backed the
-    /// page of `q`, or null if there is none.
+    /// If the physical memory that last backed the page at `q` now backs another page, returns the
+    /// address of that page. Otherwise returns null.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
@@ -233,8 +236,8 @@ public:
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
-    /// Returns the usage. `live` counts the physical memory of blocks; addresses without memory
-    /// count only in `requested`.
+    /// Returns the counters of the resource. `live` is the physical memory that backs blocks. If
+    /// pages of a block have no memory, their bytes count only in `requested`.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
@@ -244,14 +247,15 @@ public:
         now.upstream      = span_.calls();
         return now;
     }
-    /// Resets the peaks to the current values. Returns the previous counters.
+    /// Resets the peaks of live and reserved bytes to the present values. Returns the old peaks.
     memory_usage reset_peaks() noexcept {
         auto const held   = lock_.hold();
         figures_.live     = live();
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
-    /// Raises the peaks to at least the peaks in `before`.
+    /// Raises the peaks of the live and reserved bytes to at least the peaks in `before`, such as
+    /// the result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         figures_.raise_peaks(before);
@@ -295,25 +299,32 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Returns `pages`, which the caller has found for the `n` bytes at `q`. If `pages` is empty
-    /// and `n` is not 0, reports `q` as a foreign pointer.
+    /// Returns `pages`. If `pages` is empty although `n` is not 0, no block contains the `n` bytes
+    /// at `q`. Then reports `q` to the error sink as a foreign pointer.
     static detail::span_blocks::run known(detail::span_blocks::run pages, void const* q,
                                           std::size_t n) noexcept {
         if (pages.empty() && n != 0) {
-            report_error({.kind = error_kind::foreign_pointer, .pointer = q, .bytes = n});
+            report_error({.kind     = error_kind::foreign_pointer,
+                          .pointer  = q,
+                          .bytes    = n,
+                          .resource = "virtual_source",
+                          .call     = "fill, drop or remap",
+                          .advice   = "Pass bytes of one live block."});
         }
         return pages;
     }
 
-    /// Reports a free or a change of size of `p` to the error sink: no block starts there, or the
-    /// block has another size.
-    [[gnu::cold]] void refuse_free(void* p, std::size_t bytes, std::size_t alignment,
-                                   call_site at) const noexcept {
+    /// Reports to the error sink that the block at `p` cannot be freed or resized: no block of
+    /// `bytes` bytes starts at `p`. `call`: null, or the functions that resize a block.
+    [[gnu::cold]] void refuse_free(void* p, std::size_t bytes, std::size_t alignment, call_site at,
+                                   char const* call = nullptr) const noexcept {
         detail::refused_free e{"virtual_source", p, bytes, alignment, at};
-        block const          b    = blocks_.around(p, 1);
-        auto const           base = reinterpret_cast<std::uintptr_t>(span_.range().base());
-        std::uintptr_t       from = reinterpret_cast<std::uintptr_t>(p) - base;
-        // The alignment is not checked, because a block does not store its alignment.
+        e.what.call = call;
+        if (call != nullptr) { e.what.advice = "Pass the start and the present size of a block."; }
+        block const    b    = blocks_.around(p, 1);
+        auto const     base = reinterpret_cast<std::uintptr_t>(span_.range().base());
+        std::uintptr_t from = reinterpret_cast<std::uintptr_t>(p) - base;
+        // The alignment of a block is not stored. So `alignment` is passed on without a check.
         if (!b.empty()) {
             e.found_live(pointer(b), b.bytes, alignment);
         } else if (from < span_.pages() * span_.page()) {
@@ -322,15 +333,15 @@ private:
         e.template report<platform>();
     }
 
-    /// Changes the size of the block at `p` from `bytes` to `wanted`, after `act(old, new)` has
-    /// mapped or unmapped memory. Returns false, without a change, if no such block exists, the
-    /// addresses are not free, or `act` throws.
+    /// Changes the size of the block at `p` from `bytes` to `wanted`. Calls `act(old, new)` before,
+    /// which maps or unmaps memory. Returns false and changes nothing if there is no such block, if
+    /// the addresses after it are not free, or if `act` throws.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
         if (b.empty() || b.bytes != bytes) {
-            refuse_free(p, bytes, default_alignment, {});
+            refuse_free(p, bytes, default_alignment, {}, "extend, widen or shrink");
             return false;
         }
         block const to = blocks_.resized(b, wanted);
@@ -347,8 +358,8 @@ private:
     [[nodiscard]] std::size_t live() const noexcept {
         return (span_.held() - span_.spares()) * span_.page();
     }
-    /// Updates the counters after the block `b` became `to`. An empty `b` is a new block, an empty
-    /// `to` a freed one.
+    /// Updates the counters after `to` has replaced the block `b`. For a new block, `b` is empty.
+    /// For a freed block, `to` is empty. If both are empty, updates only the peaks.
     void count(block const& b, block const& to) noexcept {
         figures_.requested = figures_.requested + to.bytes - b.bytes;
         raise(live(), span_.held() * span_.page());
@@ -358,16 +369,15 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// Throws `out_of_memory` with the free and total bytes of the device (from `found`), the size
-    /// and alignment of the request, and the live, reserved and unused bytes of this resource.
+    /// Throws `out_of_memory` with the size and alignment of the request and the live, reserved and
+    /// unused bytes of this resource. `found` has the free and total bytes of the device, if known.
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;
         found.rounded          = rounded_size(bytes, alignment);
         found.alignment        = alignment;
         if (found.device_total != 0) {
-            // Reads the free bytes of the device again: the failed `fill` has released pages since
-            // `found` was written.
+            // Reads the free bytes again, because the failed `fill` has released memory meanwhile.
             try {
                 memory_info const now = span_.memory().memory();
                 found.device_free     = now.free;

@@ -55,8 +55,8 @@ public:
         requires std::default_initializable<Pinned>
         : staging{s, make_pinned(s), options} {}
 
-    /// Creates a `staging` with pinned memory from the resource `pinned`, which it owns. Pass a
-    /// handle such as `shared` to share a resource.
+    /// Creates a `staging` that allocates its pinned memory from the resource `pinned` and owns
+    /// this resource. To share a resource, pass a handle to it, such as a `shared`.
     staging(stream s, Pinned pinned, staging_options const& options = {})
         : core{s, std::move(pinned), options} {}
 
@@ -87,7 +87,8 @@ public:
         });
     }
 
-    /// `upload` and `download` of an array, vector or span of trivially copyable elements.
+    /// Copies the elements of an array, vector or span `from` to the device memory at `to`, like
+    /// the `upload` of bytes. The `download` below does the same in the other direction.
     template <std::ranges::contiguous_range R>
         requires std::ranges::sized_range<R> && trivial<R>
     staging_result upload(stream s, void* to, R const& from, call_site at = call_site::current()) {
@@ -100,8 +101,8 @@ public:
         return download(s, std::as_writable_bytes(std::span{to}), from, at);
     }
 
-    /// Reads `bytes` bytes of the file `from` at `offset` into the device memory at `to`. All are
-    /// there when the call returns.
+    /// Reads `bytes` bytes of the file `from`, beginning at `offset`, into the device memory at
+    /// `to`. Returns when all bytes are in device memory.
     template <detail::readable_at File>
     staging_result upload(stream s, void* to, File const& from, std::size_t offset,
                           std::size_t bytes, call_site at = call_site::current()) {
@@ -120,8 +121,8 @@ public:
             return this->staged(s, way, to, bytes, end);
         });
     }
-    /// Writes `bytes` bytes of the device memory at `from` into the file `to` at `offset`. All are
-    /// written when the call returns.
+    /// Writes `bytes` bytes of the device memory at `from` into the file `to`, beginning at
+    /// `offset`. Returns when all bytes are written.
     template <detail::writable_at File>
     staging_result download(stream s, File& to, std::size_t offset, void const* from,
                             std::size_t bytes, call_site at = call_site::current()) {

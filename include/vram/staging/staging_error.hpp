@@ -28,9 +28,9 @@ class staging_error : public std::exception {
 public:
     /// Reasons of a `staging_error`.
     enum class reason : unsigned char {
-        failed,            ///< a step failed, such as a copy or a read of a file: see `cause()`
+        failed,            ///< a part of the copy failed, such as a read of a file: see `cause()`
         capturing,         ///< the stream is being captured into a graph
-        other_device,      ///< the stream belongs to another device than the staging
+        other_device,      ///< the stream and the `staging` belong to different devices
         not_device_memory, ///< the device address is null or in pageable memory
         not_host_memory,   ///< the host address is null or in device memory
     };
@@ -50,8 +50,8 @@ public:
           cause_{std::move(cause)},
           text_{literal(reason::failed), [this] { return text(); }} {}
 
-    /// Sets the line of the program that called the `staging`, with which `what()` then begins.
-    /// Returns this error.
+    /// Stores the line of the program that called the `staging`, and returns this error. The text
+    /// of `what()` then begins with this line.
     staging_error& from(call_site at) noexcept {
         caller_ = at;
         text_ =
@@ -59,16 +59,18 @@ public:
         return *this;
     }
 
-    /// Returns the line of the program that called the staging; unknown if the caller passed none.
-    /// `what()` begins with it.
+    /// Returns the line of the program that called the `staging`. `what()` begins with this line.
+    /// The line is unknown if no `call_site` was passed to the `staging`.
     [[nodiscard]] call_site caller() const noexcept { return caller_; }
     [[nodiscard]] reason    why() const noexcept { return why_; }
-    /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
-    /// may have been copied as well.
+    /// Returns how many bytes from the beginning of the data were copied without a gap. Bytes
+    /// behind the first gap may have been copied as well. Returns 0 if a wait for the device
+    /// failed, because CUDA does not tell which of the earlier copies failed.
     [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
     /// Returns the number of bytes that the call was to copy.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns how the bytes were being copied; `nothing` if the arguments were invalid.
+    /// Returns the way in which the bytes were being copied. Returns `nothing` if the arguments of
+    /// the call were invalid.
     [[nodiscard]] transfer_path path() const noexcept { return path_; }
     /// Returns the address that the caller passed if `why()` is `not_device_memory` or
     /// `not_host_memory`, else null. The invalid address may itself be null.
@@ -77,14 +79,14 @@ public:
     /// Returns the exception of the copy, file or thread that failed; null if the arguments were
     /// invalid.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Throws `cause()`, or this error if it has no cause.
+    /// Throws the exception `cause()`. If there is no such exception, throws a copy of this error.
     [[noreturn]] void rethrow_cause() const {
         if (cause_ != nullptr) { std::rethrow_exception(cause_); }
         throw staging_error{*this};
     }
 
-    /// Returns a text with the caller's line, if known, the reason, its numbers, and the text of
-    /// `cause()`.
+    /// Returns a text with the line of the caller (if known), the reason, the number of bytes, and
+    /// the text of `cause()` or the invalid address.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
 private:

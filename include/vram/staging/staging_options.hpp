@@ -21,21 +21,23 @@ struct staging_options {
     /// Number of pinned chunks of each thread. With two, the thread fills or empties one while the
     /// device copies the other.
     unsigned chunks = 2;
-    /// Bytes of a chunk, rounded up to a multiple of 4 KiB. All chunks should fit in the last-level
-    /// cache.
+    /// Number of bytes of each pinned chunk, rounded up to a multiple of 4 KiB. The chunks of all
+    /// threads together should fit in the CPU's last-level cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of a transfer's first piece, rounded up to 4 KiB: at least a 2048th of the transfer,
-    /// at most its largest piece. Later pieces can grow, and then shrink again.
+    /// Number of bytes of the first piece of a copy. If 1/2048 of the copy is more, the first piece
+    /// has that many bytes. Sizes are rounded up to multiples of 4 KiB. No piece is larger than
+    /// `chunk_bytes`, and small copies may begin with a smaller piece.
     std::size_t first_bytes = std::size_t{128} << 10;
-    /// Largest size in bytes of a direct copy of pageable memory. Larger transfers go wholly
-    /// through pinned chunks. Not used if the device uses the host's page tables.
+    /// Largest number of bytes of pageable memory that are copied by one direct copy. If a copy has
+    /// more bytes, all of them go through pinned chunks. Ignored if the device uses the host's page
+    /// tables: pageable memory is then always copied directly.
     std::size_t direct_bytes = std::size_t{1} << 20;
-    /// Largest number of bytes that the caller's thread moves through pinned chunks alone. More
-    /// bytes are moved by all threads.
+    /// Largest number of bytes that the calling thread alone copies through pinned chunks. If a
+    /// copy has more bytes, all threads take part.
     std::size_t alone_bytes = std::size_t{512} << 10;
-    /// True: the threads write memory by stores that bypass the CPU's caches, where the CPU can do
-    /// so. False: by ordinary stores. Not set: the faster stores for the number of bytes and
-    /// threads.
+    /// If true, threads write memory with stores that bypass the CPU's caches, if the CPU has such
+    /// stores. If false, threads use ordinary stores. If not set, the `staging` chooses by the
+    /// number of bytes and of threads.
     std::optional<bool> streaming = std::nullopt;
 
     /// Returns the number of threads on this machine: `threads`, or if that is 0, the number of

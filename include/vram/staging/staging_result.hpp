@@ -15,16 +15,16 @@ namespace vram {
 ///
 ///     staging_result const r = copies.upload(stream, to, from); // r.path, r.reason()
 struct staging_result {
-    /// Number of bytes that were copied; after `copy_batch::run`, of all copies that were enqueued.
+    /// Number of bytes that were copied, or that `copy_batch::run` enqueued.
     std::size_t bytes = 0;
     /// The way in which the bytes were copied.
     transfer_path path = transfer_path::nothing;
-    /// Number of copies that were enqueued; those passed to the driver in one call (`batched`)
-    /// count as one. With the path `gds`, the number of reads or writes.
+    /// Number of copies that were enqueued. Copies that were passed to the driver in one call (path
+    /// `batched`) count as one. With the path `gds` (GPUDirect Storage), number of reads or writes.
     std::size_t pieces  = 0;
     unsigned    threads = 0; ///< number of host threads that copied, including the caller's
 
-    /// Returns the reason for the path, as a sentence.
+    /// Returns the reason for which this `path` was chosen, as a sentence.
     [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }
 
     friend bool operator==(staging_result const&, staging_result const&) = default;

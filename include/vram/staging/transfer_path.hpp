@@ -8,7 +8,8 @@
 
 namespace vram {
 
-/// The ways in which bytes are copied. `reason` returns the condition for each as a sentence.
+/// The ways in which vram copies bytes between host and device. `reason(path)` returns a sentence
+/// that says why a copy takes the way `path`.
 enum class transfer_path : unsigned char {
     nothing,
     direct_pinned,
@@ -36,7 +37,7 @@ enum class transfer_path : unsigned char {
     return "unknown";
 }
 
-/// Returns the condition under which bytes are copied this way, as a sentence.
+/// Returns a sentence that says why the way `path` is chosen.
 [[nodiscard]] constexpr char const* reason(transfer_path path) noexcept {
     switch (path) {
     case transfer_path::nothing: return "there are no bytes to move";

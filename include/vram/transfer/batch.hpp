@@ -26,7 +26,8 @@ namespace vram {
 ///         if (b.index() == 2) { kept = std::move(b); } // the loader goes on with its other slots
 ///     }
 ///
-/// Failure   `span<Element>` throws `loader_error`; `record_stream` throws errors of the platform.
+/// Failure   `span<Element>` throws `loader_error`. So does `record_stream` during a capture of its
+///           stream; otherwise it throws errors of the platform.
 /// Threads   One thread at a time; any thread may release a batch, even after the loader's end.
 /// Streams   The loader overwrites the memory only after the work that was enqueued before the
 ///           release on the loop's stream (or the one given to `release`) and on the streams given
@@ -90,20 +91,27 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Adds a stream that uses the batch: `s` waits for the copy, and the loader overwrites the
-    /// memory only after the work on `s`.
+    /// Tells the loader that the stream `s` uses the batch. The stream waits for the copy to the
+    /// batch's memory. After the release of the batch, the loader overwrites the memory only when
+    /// the work enqueued on `s` before the release is complete.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
-        if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
+        if (slot_ == nullptr || s == stream_) { return; }
+        if (detail::captures<Platform>(s)) {
+            throw loader_error{loader_error{loader_error::reason::capturing, index()}.from(at)};
+        }
+        slot_->add_user(s);
     }
 
-    /// Releases the batch. The loader may overwrite the memory after the present work on the loop's
-    /// stream (or `s`) and added streams.
+    /// Releases the batch, so that the loader may overwrite its memory. The loader does so only
+    /// after the work enqueued so far on the loop's stream and on the streams given to
+    /// `record_stream` is complete. The overload with a stream `s` replaces the loop's stream by
+    /// `s`. If one of these streams is being captured, waits for the device, and reports that.
     void release() noexcept { release(stream_, call_site{}); }
     void release(stream s, call_site at = call_site::current()) noexcept {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};
-        ring_->release(*std::exchange(slot_, nullptr), s);
+        ring_->release(*std::exchange(slot_, nullptr), s, !(s == stream_));
         ring_.reset();
     }
 

@@ -146,8 +146,8 @@ public:
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    /// State of the iterator: the batch is not yet taken from the loader (`asking`), is taken
-    /// (`there`), or does not exist (`ended`).
+    /// State of the loop's current batch. `asking`: the loop has not taken the batch from the
+    /// loader yet. `there`: the loop has taken the batch. `ended`: there is no further batch.
     enum class state { asking, there, ended };
 
     /// Creates a default-constructed resource on the device of the stream `consumer`.
@@ -212,11 +212,11 @@ public:
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
-    /// Releases the batch at the iterator and advances, without a wait for the next batch. If the
-    /// batch was never accessed, first waits for it.
+    /// Releases the batch at the iterator and advances to the next batch. Does not wait for the
+    /// next batch. If the loop has not accessed the batch at the iterator yet, first waits for that
+    /// batch.
     iterator& operator++() {
-        // Takes the batch from the loader, if the loop has not accessed it, so that `++` skips this
-        // batch.
+        // `advance` moves only past a batch that was taken from the loader. `fetch` takes it.
         of_->fetch();
         of_->advance();
         return *this;

@@ -30,7 +30,7 @@ public:
         too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
         /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,     ///< the call failed: the stream of the loop or unloader is being captured
+        capturing,     ///< the call failed: a stream that uses the batch is being captured
         already_begun, ///< `begin()` was called a second time without a `restart()`
         /// `batch::span<T>()`: the `bytes` bytes of the batch are not a multiple of `limit`, the
         /// size of a `T`
@@ -38,7 +38,7 @@ public:
         not_ended, ///< `restart()` was called before the end of the loop, without `stop()`
         timed_out, ///< no batch was ready within `loader_options::timeout`; see `states()`
         no_size,   ///< `shuffle` is set, but the source has no `size()`
-        /// `loader_options::shards` is above 1, but the source has no parameter for the index.
+        /// `loader_options::shards` is above 1, but the source does not take the index of a batch.
         no_index,
         /// a result cannot be copied: its unloader has ended, or the process is ending
         ended,
@@ -46,11 +46,12 @@ public:
         /// simulated threads, also: the process is ending.
         forked,
         source_failed, ///< the source threw `cause`, or returned the negative number `returned`
-        /// The source returned 0 bytes for a batch, although its `size()` promises `limit()`
-        /// batches.
+        /// The source returned 0 bytes for a batch, although the index of the batch is below
+        /// `size()` of the source. `limit()` returns this size.
         ends_early,
-        /// A batch has `bytes` bytes, fewer than the `limit` of a full one. `last_batch::drop`
-        /// cannot leave it out, because the pass was planned with it as a full batch.
+        /// The source returned a batch of `bytes` bytes, fewer than the `limit` of a full one, but
+        /// the pass was planned with this batch as a full one. So `last_batch::drop` cannot leave
+        /// it out.
         short_batch,
     };
 
@@ -78,8 +79,8 @@ public:
         return e;
     }
 
-    /// Sets `index()`, the number of the batch or result, and `source_index()`, the index that was
-    /// passed to the source. Returns this error.
+    /// Stores which batch or result this error concerns, and returns this error. `index`: number of
+    /// the batch or result. `source_index`: index that was passed to the source.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;
@@ -132,7 +133,8 @@ private:
         switch (why) {
         case reason::too_large: return "vram: a batch is larger than the loader's slots";
         case reason::all_held: return "vram: all slots of the loader are held by batches in use";
-        case reason::capturing: return "vram: a loader cannot be read while its stream is captured";
+        case reason::capturing:
+            return "vram: a batch cannot be taken, released or sent during a capture";
         case reason::already_begun: return "vram: a loader can be read only once before restart()";
         case reason::wrong_alignment: return "vram: a batch is not a whole number of elements";
         case reason::not_ended:
@@ -168,7 +170,9 @@ private:
             return "vram: " + batch + " is not available: the program holds all " + n(limit_) +
                    " slots on the device; release a batch, or increase device_depth";
         case reason::capturing:
-            return "vram: " + batch + " cannot be taken while the stream is captured into a graph";
+            return "vram: " + batch +
+                   " cannot be taken, released or sent while a stream that uses it "
+                   "is captured into a graph; end the capture first";
         case reason::wrong_alignment:
             return "vram: " + batch + " has " + n(bytes_) +
                    " bytes, which is not a whole number of elements of " + n(limit_) + " bytes";

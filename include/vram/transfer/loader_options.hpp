@@ -67,8 +67,8 @@ struct loader_options {
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `loader_statistics::pageable` counts such blocks.
     bool pageable_fallback = false;
-    /// If true, pinned memory is allocated on the device's NUMA node, and producers run there, if
-    /// the node is known.
+    /// If true, pinned memory is allocated on the NUMA node of the device, and the producers run on
+    /// this node. Has no effect if the node is unknown.
     bool numa_local = false;
     /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
     /// urgent.

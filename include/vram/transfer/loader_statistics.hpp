@@ -28,7 +28,8 @@ struct loader_statistics {
     /// Device time from the delivery of a batch to the loop's stream until its release, summed over
     /// the timed batches that are no longer in use. Needs `loader_options::timing`.
     std::uint64_t use_ns = 0;
-    /// Time that threads waited for a block to fill, summed over all threads that fill batches.
+    /// Time that threads waited for a free block before they filled the next batch, summed over all
+    /// threads that fill batches.
     std::uint64_t slot_ns = 0;
     /// Host time that filling threads waited for the event of a pinned block's last copy before
     /// they refilled the block. Usually 0 if `loader_options::call_back` is true.
@@ -69,8 +70,10 @@ struct loader_statistics {
         return wall_ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(wall_ns);
     }
 
-    /// Returns the slower of filling and copying if its time is at least 80 % of `wall_ns` and at
-    /// least `use_ns`; else `compute`.
+    /// Returns the stage that limits the speed of the loop. This is the slower one of filling
+    /// (`producer`) and copying (`transfer`), if it takes at least 80 % of `wall_ns` and at least
+    /// `use_ns`. Otherwise returns `compute`. The time of filling is `fill_ns / producers`. The
+    /// result has no meaning until the loop has received a batch.
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
         std::uint64_t const most = detail::larger_of(fill, copy_ns);

@@ -23,7 +23,7 @@ struct slot_states {
     /// Number of pinned blocks with a copy that is not known to be complete.
     std::size_t copying = 0;
     std::size_t unused  = 0; ///< number of device blocks that are free
-    std::size_t ready   = 0; ///< number of device blocks with a batch that waits for the loop
+    std::size_t ready   = 0; ///< number of device blocks with a batch for the loop, not yet taken
     std::size_t held    = 0; ///< number of device blocks with a batch that the loop is using
 
     std::size_t waiting = 0; ///< number of producers that wait for a free block

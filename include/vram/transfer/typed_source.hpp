@@ -52,9 +52,9 @@ public:
     }
 
 private:
-    /// Calls the callable to write the elements of `to` and returns their bytes; a negative result
-    /// is returned unchanged. If `to` is smaller than one element, returns the element's size, for
-    /// which the loader throws `too_large`.
+    /// Calls `fill_` to write elements to `to`, and returns the number of bytes of these elements.
+    /// If `fill_` returns a negative number, returns this number. If `to` is smaller than one
+    /// element, returns the size of one element, so that the loader throws `too_large`.
     template <class... Argument>
     auto filled(std::span<std::byte> to, Argument const&... arguments) {
         using count =

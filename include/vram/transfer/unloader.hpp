@@ -196,10 +196,16 @@ public:
     /// `s` before `send`.
     void record_stream(stream s, call_site at = call_site::current()) {
         detail::user_line<Platform> const here{at};
-        if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
+        if (slot_ == nullptr || s == stream_) { return; }
+        if (detail::captures<Platform>(s)) {
+            auto const why = loader_error::reason::capturing;
+            throw loader_error{loader_error{why, core_->sent()}.from(at)};
+        }
+        slot_->add_user(s);
     }
     /// Sends the first `bytes` bytes (0 is allowed) as the next result. The copy to the host waits
     /// for the work enqueued so far on the unloader's stream and on those of `record_stream`.
+    /// Throws `loader_error{capturing}` if one of these streams is being captured.
     void send(std::size_t bytes, call_site at = call_site::current()) {
         if (slot_ == nullptr) { return; }
         detail::user_line<Platform> const here{at};

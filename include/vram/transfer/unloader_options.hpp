@@ -28,8 +28,8 @@ struct unloader_options {
     /// If true, pageable memory is used for a block if no more memory can be pinned.
     /// `unloader::pageable()` returns the number of such blocks.
     bool pageable_fallback = false;
-    /// If true, pinned memory is allocated on the device's NUMA node, and the sink runs there, if
-    /// the node is known.
+    /// If true, pinned memory is allocated on the NUMA node of the device, and the sink runs on
+    /// this node. Has no effect if the node is unknown.
     bool numa_local = false;
     /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;

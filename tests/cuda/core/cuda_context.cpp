@@ -122,6 +122,28 @@ TEST_CASE("cuda_context: virtual memory makes no call for pages that a reset has
     doubles::cudart::reset(); // the double's reset of a device leaves virtual memory alone
 }
 
+TEST_CASE("cuda_context: no function of a pool of the driver passes its handle after a reset") {
+    for (bool const again : {false, true}) {
+        machine const          here;
+        doubles::mishaps const told;
+        cuda_async_resource    memory{{.initial_size = 1 << 20}};
+        std::size_t const      asked = doubles::cudart::calls("cudaMemPoolGetAttribute");
+        REQUIRE(cudaDeviceReset() == cudaSuccess);
+        if (again) { REQUIRE(cudaFree(nullptr) == cudaSuccess); }
+        CHECK(memory.usage() == memory_usage{});
+        CHECK(memory.trim() == 0);
+        CHECK(memory.trim_no_wait() == 0);
+        memory.pool().allow_access(cuda_device{1});
+        memory.pool().deny_access(cuda_device{1});
+        CHECK(memory.pool().lost());
+        CHECK(doubles::cudart::calls("cudaMemPoolGetAttribute") == asked);
+        CHECK(doubles::cudart::calls("cudaMemPoolTrimTo") == 0);
+        CHECK(doubles::cudart::calls("cudaMemPoolSetAccess") == 0);
+        CHECK(doubles::cudart::has_context(0) == again);
+        CHECK(told.count() == 0);
+    }
+}
+
 TEST_CASE("cuda_context: no message if nothing exists when a device is reset") {
     machine const          here;
     doubles::mishaps const told;

@@ -42,3 +42,19 @@ TEST_CASE("cuda_default_streams: another thread recalls the legacy stream, and n
         CHECK_FALSE(cuda_default_streams::recall(cudaStreamPerThread).has_value());
     }}.join();
 }
+
+TEST_CASE("cuda_default_streams: a newer id of the legacy stream from another thread replaces that "
+          "of this thread") {
+    machine const here;
+    for (cudaStream_t const name : {cudaStream_t{}, cudaStreamLegacy}) {
+        auto const old     = cuda_stream_view{name}.id();
+        auto const becomes = [&](std::uint64_t id) {
+            std::thread{[&] { cuda_default_streams::note(cudaStreamLegacy, id); }}.join();
+        };
+        CHECK(cuda_default_streams::recall(name)->id == old);
+        becomes(old + 100); // as after a reset of the device
+        CHECK(cuda_default_streams::recall(name)->id == old + 100);
+        becomes(old);
+        CHECK(cuda_default_streams::recall(name)->id == old);
+    }
+}

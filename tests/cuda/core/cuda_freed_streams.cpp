@@ -180,6 +180,22 @@ TEST_CASE("cuda_freed_streams: a wait that fails loses no stream") {
     mr.deallocate_sync(p, 3 << 20);
 }
 
+TEST_CASE("cuda_freed_streams: retire of a captured stream does not break the capture if no event "
+          "can be created") {
+    machine const      here;
+    cuda_freed_streams freed;
+    cuda_stream const  s;
+    freed.note(s);
+    cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    doubles::cudart::fail("cudaEventCreateWithFlags", cudaErrorMemoryAllocation);
+    freed.retire(s);
+    CHECK(doubles::cudart::forgive());
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(s, &graph) == cudaSuccess);
+    cuda_check(cudaGraphDestroy(graph));
+    CHECK(freed.empty());
+}
+
 TEST_CASE("cuda_freed_streams: a free during a wait is waited for the next time") {
     machine const      here;
     cuda_freed_streams freed;

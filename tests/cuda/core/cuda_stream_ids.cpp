@@ -274,6 +274,30 @@ TEST_CASE("cuda_stream_ids: a stream whose entry was removed has no hold after i
     CHECK_FALSE(cuda_stream_ids::hold(raw));
 }
 
+TEST_CASE("cuda_stream_ids: the end of a stream from before a reset does not end a newer stream "
+          "with the same handle") {
+    for (bool const released : {false, true}) {
+        CAPTURE(released);
+        machine const              here;
+        doubles::mishaps const     told;
+        cuda_device const          device = cuda_device::current();
+        std::optional<cuda_stream> old{std::in_place};
+        cudaStream_t const         raw   = old->get();
+        std::uint64_t const        newer = old->id() + 1000;
+        std::uint64_t const        ends  = cuda_stream_ids::ends();
+        cuda_check(cudaDeviceReset());
+        // CUDA may give the handle to a new stream; the double does not.
+        cuda_stream_hold next = cuda_stream_ids::begin(raw, newer, device);
+        released ? (void)old->release() : old.reset();
+        CHECK_FALSE(cuda_stream_view{raw}.ended());
+        CHECK(cuda_stream_ids::announced(raw) == newer);
+        CHECK(cuda_stream_ids::hold(raw));
+        CHECK(cuda_stream_ids::ends() > ends);
+        cuda_stream_ids::end(std::move(next), true); // no stream of the double has the handle
+        cuda_stream_ids::forget(raw);
+    }
+}
+
 TEST_CASE("cuda_stream: a stream that is destroyed during its capture ends the capture") {
     machine const              here;
     std::optional<cuda_stream> s{std::in_place};

@@ -75,3 +75,15 @@ TEST_CASE("over_aligned: if the host has no memory for the bookkeeping, the requ
         if (p != nullptr) { CHECK(over_aligned::take_back(p, 100, 4096) == room.data()); }
     }
 }
+
+TEST_CASE("over_aligned: a block at the address of an older one, freed by a device reset, is not "
+          "taken for it") {
+    mishaps const          told;
+    std::vector<std::byte> room(20000);
+    void* const            p = over_aligned::hand_out(room.data(), 4096);
+    CHECK(over_aligned::count() == 1);
+    CHECK(over_aligned::hand_out(p, 256) == p); // CUDA allocates here again
+    CHECK(over_aligned::count() == 0);
+    CHECK(over_aligned::take_back(p, 100, 256) == p);
+    CHECK(told.count() == 0);
+}

@@ -194,6 +194,51 @@ TEST_CASE("block_story: a block of a pool that is another's chunk does not appea
     CHECK(steps_of(story, story_step::action::segment_removed) == 1);
 }
 
+TEST_CASE("block_story: of two chunks that are one block, the lower resource has the segment") {
+    for (std::uint32_t const upper : {1U, 2U}) { // the order of the resources does not matter
+        std::uint32_t const lower = 3 - upper;
+        history_record      record;
+        record.resources.resize(3);
+        auto const add = [&](kind of, std::uint32_t resource) {
+            history_record::event e;
+            e.kind     = of;
+            e.memory   = 0x1000;
+            e.bytes    = 0x800;
+            e.resource = resource;
+            record.events.push_back(e);
+        };
+        add(kind::chunk_removed, upper);
+        add(kind::freed, lower);
+        add(kind::chunk_removed, lower);
+        block_story const story{record};
+        CHECK(story.first_live() == 0);
+        CHECK(story.first_reserved() == 0x800);
+        REQUIRE(story.steps().size() == 1);
+        CHECK(story.steps()[0].what == story_step::action::segment_removed);
+        CHECK(story.steps()[0].event == 2);
+    }
+}
+
+TEST_CASE("block_story: the chunk of an ended pool is no block if its allocation is overwritten") {
+    sim_node const node;
+    sim_stream     s;
+    history        log{history_options{.events = 64}};
+    {
+        pool        memory{stream_ordered{observed{sim_resource{}, std::ref(log)}}};
+        void* const first  = memory.allocate(s, 1000); // no event of it is in the record
+        void* const second = memory.allocate(s, 1000);
+        memory.deallocate(s, first, 1000);
+        for (int i = 0; i != 5000; ++i) { memory.deallocate(s, memory.allocate(s, 5000), 5000); }
+        memory.deallocate(s, second, 1000);
+    }
+    auto const record = log.record();
+    REQUIRE(record.overwritten != 0);
+    block_story const story{record};
+    CHECK(story.first_live() <= 6000); // two blocks, and not the chunk
+    CHECK(story.segments().empty());
+    CHECK(backwards{story}.found == "");
+}
+
 TEST_CASE("block_story: refused frees do not appear") {
     sim_node const node{{.on_report = sim_on_report::collect}};
     sim_stream     s;
@@ -284,6 +329,21 @@ TEST_CASE("block_story: the first event may extend a segment that is older than 
     CHECK(steps_of(story, story_step::action::segment_added) == 0);
 }
 
+TEST_CASE("block_story: a segment that grows ends before the next one") {
+    written_record r;
+    r.add(kind::pages_mapped, 0x1000, 0x1000);
+    r.add(kind::chunk_added, 0x1000, 0x1000);
+    r.add(kind::chunk_added, 0x3000, 0x1000, 2);
+    r.add(kind::chunk_added, 0x2000, 0x1800); // reaches into the chunk of the other resource
+    r.record.chunks.push_back({0x1000, 0x2000, 1});
+    r.record.chunks.push_back({0x3000, 0x1000, 2});
+    block_story const story{r.record};
+    CHECK(backwards{story}.found == "");
+    REQUIRE(story.segments().size() == 2);
+    CHECK(story.segments()[0].bytes == 0x2000);
+    CHECK(story.segments()[1].bytes == 0x1000);
+}
+
 TEST_CASE("block_story: the free of another resource at the address is not moved") {
     written_record r;
     r.add(kind::chunk_added, 0x1000, 0x1000);
@@ -315,5 +375,9 @@ TEST_CASE("block_story: any events are accepted") {
         }
         block_story const story{record};
         for (auto const& step : story.steps()) { CHECK(step.event < 60); }
+        for (std::size_t i = 1; i < story.segments().size(); ++i) {
+            auto const& before = story.segments()[i - 1];
+            CHECK(story.segments()[i].memory - before.memory >= before.bytes);
+        }
     }
 }

@@ -5,8 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using vram::file_error;
 using vram::detail::byte_file;
@@ -55,6 +58,28 @@ TEST_CASE("byte_file: two writers of one path do not mix their bytes") {
     first.close();
     CHECK(name.contents() == "first");
     CHECK(parts_of(name.path()) == 0);
+}
+
+TEST_CASE("byte_file: a pipe or a device is not replaced by a file") {
+    recorded_history::file_name const name{"pipe"};
+    REQUIRE(::mkfifo(name.path().c_str(), 0600) == 0);
+    int const reader = ::open(name.path().c_str(), O_RDWR); // else the next line would wait for one
+    {
+        byte_file out{name.path()};
+        out << "text";
+        out.close();
+    }
+    CHECK(std::filesystem::is_fifo(name.path()));
+    char read[5] = "";
+    CHECK(::read(reader, read, 4) == 4);
+    CHECK(std::string{read} == "text");
+    { byte_file{name.path()} << "never closed"; }
+    CHECK(std::filesystem::is_fifo(name.path()));
+    CHECK(parts_of(name.path()) == 0);
+    ::close(reader);
+    byte_file full{"/dev/full"};
+    full << "text";
+    CHECK_THROWS_AS(full.close(), file_error);
 }
 
 TEST_CASE("byte_file: errors have the path") {

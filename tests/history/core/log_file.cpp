@@ -48,6 +48,40 @@ TEST_CASE("log_file: no line is lost if the process is killed") {
     CHECK(text.find_first_not_of('\n', last + 5) == text.npos); // empty lines
 }
 
+TEST_CASE("log_file: a forked child that destroys the log leaves the parent's file as it is") {
+    recorded_history::file_name const name{"forked"};
+    std::fflush(nullptr);
+    pid_t const parent = ::fork(); // a process of its own, because a shortened file would end it
+    if (parent == 0) {
+        bool right = true;
+        {
+            log_file    log{name.path(), "head\n", 0, 0};
+            pid_t const child = ::fork();
+            if (child == 0) {
+                log.append("a line of the child\n");
+                bool const lost = log.lost() == 1;
+                log.~log_file();
+                ::_exit(lost ? 0 : 1);
+            }
+            int status = 0;
+            ::waitpid(child, &status, 0);
+            right = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            log.append("a line of the parent\n");
+            right = right && log.lost() == 0;
+            try {
+                log_file const second{name.path(), "", 0, 0};
+                right = false; // the file must still be locked
+            } catch (file_error const&) {}
+        }
+        ::_exit(right ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(parent, &status, 0);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(name.contents() == "head\na line of the parent\n");
+}
+
 TEST_CASE("log_file: a file of the largest size is renamed, and the oldest one is replaced") {
     recorded_history::file_name const name{"rotated"};
     {
@@ -60,6 +94,38 @@ TEST_CASE("log_file: a file of the largest size is renamed, and the oldest one i
     CHECK(first.contents() == "head\nline 6\nline 7\n");
     CHECK(second.contents() == "head\nline 4\nline 5\n");
     CHECK_FALSE(std::filesystem::exists(name.path() + ".3"));
+}
+
+TEST_CASE("log_file: any number of older files may be kept") {
+    recorded_history::file_name const name{"all"};
+    recorded_history::file_name const first{"all.1"};
+    recorded_history::file_name const second{"all.2"};
+    {
+        log_file log{name.path(), "head\n", 12, ~0U};
+        for (int i = 0; i != 3; ++i) { log.append("line " + std::to_string(i) + "\n"); }
+        CHECK(log.lost() == 0);
+    }
+    CHECK(name.contents() == "head\nline 2\n");
+    CHECK(first.contents() == "head\nline 1\n");
+    CHECK(second.contents() == "head\nline 0\n");
+}
+
+TEST_CASE("log_file: a change of the working directory does not move the log") {
+    recorded_history::file_name const name{"relative"};
+    recorded_history::file_name const first{"relative.1"};
+    std::filesystem::path const       before = std::filesystem::current_path();
+    std::filesystem::path const       path{name.path()};
+    std::filesystem::current_path(path.parent_path());
+    {
+        log_file log{path.filename().string(), "head\n", 12, 1};
+        log.append("line 0\n");
+        std::filesystem::current_path("/");
+        log.append("line 1\n"); // renames the first file
+        CHECK(log.lost() == 0);
+    }
+    std::filesystem::current_path(before);
+    CHECK(name.contents() == "head\nline 1\n");
+    CHECK(first.contents() == "head\nline 0\n");
 }
 
 TEST_CASE("log_file: a file that cannot be renamed keeps its lines") {

@@ -4,9 +4,13 @@
 #include "../../doubles/bombing.hpp"
 #include "../../doubles/nvtx/tool.hpp"
 
+#include <vram/base/tag.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 namespace nvtx_regions_tests {
 
@@ -45,6 +49,35 @@ TEST_CASE("nvtx_regions: the tool has the heaps and regions of the table") {
     CHECK(regions() == 0);
     table.drop_heaps(at, at + 8192);
     CHECK(table.empty());
+    CHECK(heaps() == 0);
+}
+
+TEST_CASE("nvtx_regions: a region keeps the name of its tag") {
+    nvtx_regions table;
+    auto const   name_at = [](std::uintptr_t p) {
+        auto const& names = nvtx_tool::get().names;
+        auto const  found = names.find(p);
+        return found != names.end() ? found->second : std::string{};
+    };
+    table.cover(at, at + 4096);
+    {
+        vram::tagged const scope{"weights"};
+        table.allocate(at, at + 256, "pool", false);
+        table.allocate(at + 1024, at + 2048, "pool", true);
+    }
+    CHECK(name_at(at) == "weights");
+    table.free(at, "pool", false, false);
+    nvtx_tool::get().names.clear();
+    table.restore(at, "pool"); // the free was refused
+    CHECK(name_at(at) == "weights");
+
+    table.free(at + 1024, "pool", true, false); // kept for a graph
+    nvtx_tool::get().names.clear();
+    table.allocate(at + 1280, at + 1536, "pool", false); // divides the kept region
+    CHECK(name_at(at + 1024) == "weights");
+    CHECK(name_at(at + 1280) == "");
+    CHECK(name_at(at + 1536) == "weights");
+    table.drop_heaps(at, at + 4096);
     CHECK(heaps() == 0);
 }
 

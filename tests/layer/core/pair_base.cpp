@@ -6,8 +6,11 @@
 #include "../../doubles/archetype.hpp"
 #include "../../doubles/minimal_resource.hpp"
 
+#include "../../doubles/mishaps.hpp"
+
 #include <doctest/doctest.h>
 
+#include <stdexcept> // runtime_error
 #include <utility>
 
 using namespace vram;
@@ -35,6 +38,20 @@ public:
 
 private:
     std::size_t held_;
+};
+
+/// Its calls fail.
+struct unable : doubles::archetype<> {
+    [[noreturn]] static void fail() { throw std::runtime_error{"unable"}; }
+    [[noreturn]] std::size_t trim(std::size_t = 0) { fail(); }
+    [[noreturn]] std::size_t trim_no_wait() { fail(); }
+    [[noreturn]] void        retire(stream) { fail(); }
+    [[noreturn]] void        forget_captures() { fail(); }
+};
+/// Counts the calls of `trim_no_wait`.
+struct prompt : doubles::archetype<> {
+    std::size_t trim_no_wait() { return ++prompt_trims; }
+    std::size_t prompt_trims = 0;
 };
 
 } // namespace
@@ -69,6 +86,20 @@ TEST_CASE("pair_base: bytes that trim may keep are kept once") {
     CHECK(mr.second().usage().reserved == 0);
     CHECK(mr.trim() == 50);
     CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("pair_base: the second upstream is called also if the first one throws") {
+    doubles::mishaps const told;
+    both                   mr{unable{}, prompt{}};
+    CHECK_THROWS_AS(mr.trim(), std::runtime_error);
+    CHECK_THROWS_AS(mr.trim_no_wait(), std::runtime_error);
+    CHECK_THROWS_AS(mr.retire({}), std::runtime_error);
+    CHECK_THROWS_AS(mr.forget_captures(), std::runtime_error);
+    CHECK(mr.second().trims() == 1);
+    CHECK(mr.second().prompt_trims == 1);
+    CHECK(mr.second().retired() == 1);
+    CHECK(mr.second().forgotten() == 1);
+    CHECK(told.count() == 0);
 }
 
 TEST_CASE("pair_base: it has the properties that both upstreams have") {

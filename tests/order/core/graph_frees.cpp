@@ -121,6 +121,32 @@ TEST_CASE("graph_frees: the device of the memory is waited for if that of the st
     }
 }
 
+TEST_CASE("graph_frees: the current device of a free is waited for if that of the stream is "
+          "unknown") {
+    for (bool const at_end : {false, true}) {
+        sim_node                          node{{.devices = 3}};
+        platform_lock<sim_platform> const lock;
+        graph_frees<forgetful_platform>   kept;
+        sim_stream                        s, other{sim_device{1}}, unrelated{sim_device{2}};
+        freed_blocks                      free;
+        keep_busy(other, 5ms);
+        keep_busy(unrelated, 50ms);
+        {
+            sim_device_guard const on{sim_device{1}};
+            kept.add(s, one_link());
+            kept.add(s, one_link());
+        }
+        if (at_end) {
+            kept.finish_or_report(sim_resource{}, free);
+        } else {
+            auto held = lock.hold();
+            CHECK(kept.finish(held, sim_resource{}, free) == 2);
+        }
+        CHECK(free.count() == 2);
+        CHECK(node.now() == 5ms);
+    }
+}
+
 TEST_CASE("graph_frees: at the end a failed wait is reported, and the blocks are leaks") {
     sim_node                  node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const    told;

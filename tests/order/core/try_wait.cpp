@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <string>
 
 using namespace vram;
 using namespace vram::detail;
@@ -36,4 +37,7 @@ TEST_CASE("try_wait: a failed wait is reported and not thrown") {
     CHECK_FALSE(try_wait<sim_platform>(s.view()));
     CHECK_FALSE(try_wait<sim_platform>([] { throw std::runtime_error{"no device"}; }));
     CHECK(told.count(error_kind::platform_error) == 2);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_FALSE(try_wait<sim_platform>(sim_platform::current_device()));
+    CHECK(std::string{told.last().call} == "the wait for a device");
 }

@@ -2,6 +2,7 @@
 #include <vram/pool/core/growing_base.hpp> // first: the header stands alone
 
 #include <vram/base/bytes.hpp>
+#include <vram/handle/any_resource.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/device_share_growth.hpp>
@@ -229,6 +230,12 @@ TEST_CASE("growing_base: a refusal states the memory of the resource's device, o
         CHECK(n.device_free == 0);
         CHECK(n.device_total == 0);
     }
+    pool held{any_resource<sim_platform>{sim_async_resource{sim_device{1}}}, {.max_size = 1_MiB}};
+    sim_stream const near; // of device 0
+    try {
+        (void)held.allocate(near, 2_MiB);
+        FAIL("it is above the limit");
+    } catch (out_of_memory const& e) { CHECK(e.numbers().device_free == 6_MiB); }
     pool<sim_resource, device_share_growth> half{sim_resource{sim_device{1}}};
     void* const                             p = half.allocate_sync(2_MiB);
     CHECK(half.usage().reserved == 2_MiB); // half of 6 MiB, in units of 2 MiB

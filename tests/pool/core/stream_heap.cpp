@@ -212,6 +212,23 @@ TEST_CASE("stream_heap: a cached block is found by its stream only, and only as 
     CHECK(f.heap.live_bytes() == 0);
 }
 
+TEST_CASE("stream_heap: a free of a graph's memory takes the slow path until it is forgotten") {
+    constexpr std::size_t half = 1 << 19;
+    fixture               f;
+    sim_stream            s, other;
+    void* const           p = f.take(s, half);
+    void* const           q = f.take(other, half);
+    sim_graph::begin(s);
+    f.give(s, p, half);
+    CHECK(f.take(other, half) == nullptr); // from now on, the block is kept for the graph
+    f.give(other, q, half);
+    CHECK(f.take(s, half) == p);
+    (void)sim_graph::end(s);
+    CHECK_FALSE(f.heap.give_quick(f.heap.live(p, half), half, 256, s));
+    f.heap.forget_captures(f.lock.hold());
+    CHECK(f.heap.give_quick(f.heap.live(p, half), half, 256, s));
+}
+
 TEST_CASE("stream_heap: there are nodes even if cached blocks had used all of them") {
     sim_node                          node;
     sim_stream                        a, b, c;

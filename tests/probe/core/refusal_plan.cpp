@@ -146,6 +146,21 @@ TEST_CASE(
     plan.forget_freed();
 }
 
+TEST_CASE("refusal_plan: a block that its upstream ended without a free is not counted any more") {
+    refusal_plan      plan;
+    trial_scope const in{plan.begin_trial()};
+    plan.begin_run(0, 0);
+    plan.allocated(place(1), 100, 16, {});
+    plan.allocated(place(1), 70, 16, {}); // the upstream has the address free again
+    CHECK(plan.live_bytes() == 70);
+    CHECK(plan.live_blocks() == 1);
+    std::size_t bytes = 70, alignment = 16;
+    CHECK(plan.freeing(place(1), bytes, alignment, {}));
+    CHECK(plan.live_bytes() == 0);
+    CHECK(plan.live_blocks() == 0);
+    plan.end_trial();
+}
+
 TEST_CASE("refusal_plan: a moved layer takes its plan along") {
     detail::owned_refusal_plan<> one;
     CHECK(one.active() == nullptr);

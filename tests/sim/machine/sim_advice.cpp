@@ -53,3 +53,22 @@ TEST_CASE("sim_advice: for a free, the free itself can move") {
           "the host must wait for stream 1, or for an event recorded on it, after `fill` #4, "
           "before the free");
 }
+
+TEST_CASE("sim_advice: two branches of one graph have the same stream, so it names the nodes") {
+    sim_event_of second = operation(false, 1, 9), first = operation(false, 1, 4);
+    second.graph = first.graph = true;
+    CHECK(advice_for(second, first) ==
+          "during the capture, the stream of `fill` #9 must wait for an "
+          "event recorded on the stream of `fill` #4 after it");
+}
+
+TEST_CASE("sim_advice: it names the stream that is passed to staging, not that of its copies") {
+    sim_event_of copy = operation(false, 7, 4);
+    copy.part         = sim_part::staging;
+    CHECK(advice_for(operation(false, 2, 9), copy) ==
+          "stream 2 must wait for an event recorded on the stream that is passed to staging after "
+          "`fill` #4");
+    CHECK(advice_for(copy, operation(false, 2, 9)) ==
+          "the stream that is passed to staging must wait for an event recorded on stream 2 after "
+          "`fill` #9");
+}

@@ -142,6 +142,33 @@ TEST_CASE("sim_change_checks: a write while no access was recorded is no uniniti
     }
 }
 
+TEST_CASE("sim_change_checks: the check for unwritten memory works without all other checks") {
+    sim_checks none{.races = false, .declarations = false, .bounds = false};
+    none.residency = none.frees = none.leaks = false;
+    sim_checks only                          = none;
+    only.uninitialised                       = true;
+    sim_node     node{{.checks = only, .on_report = sim_on_report::collect}};
+    sim_resource memory;
+    sim_stream   s;
+    void* const  p    = memory.allocate_sync(64);
+    auto const   read = [&](void* at) { sim_launch(s, {.reads = {{at, 64}}}); };
+    read(p);
+    REQUIRE(node.reports().size() == 1);
+    CHECK(node.take_reports().at(0).kind == sim_mistake::uninitialised_read);
+    write_on(s, p);
+    read(p);
+    CHECK(node.reports().empty());
+    void* const q = memory.allocate_sync(64);
+    node.set_checks(none);
+    write_on(s, q); // is not recorded
+    node.set_checks(only);
+    read(q);
+    CHECK(node.reports().empty());
+    s.synchronize();
+    memory.deallocate_sync(p, 64);
+    memory.deallocate_sync(q, 64);
+}
+
 TEST_CASE("sim_change_checks: after a lost order, only what follows the switch is checked") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;

@@ -16,6 +16,13 @@ TEST_CASE("sim_choices: decisions follow the script, then take the first candida
     CHECK(c.taken()[2].among == 4);
 }
 
+TEST_CASE("sim_choices: an index that is too large is taken modulo the number of candidates") {
+    sim_choices c{sim_order::by_choice, 1, {7, 2}};
+    CHECK(c.choose(3) == 1);
+    CHECK(c.choose(2) == 0);
+    CHECK(c.taken()[0].taken == 1); // so that `sim_explore` sees that the script did not fit
+}
+
 TEST_CASE("sim_choices: equal seeds give equal decisions, and different seeds differ") {
     auto const run = [](std::uint64_t seed) {
         sim_choices           c{sim_order::by_seed, seed, {}};

@@ -60,7 +60,7 @@ TEST_CASE("sim_driver_lock: a call that begins before all calls so far does not 
 
 TEST_CASE("sim_driver_lock: a call after one of another thread costs more, also without a wait") {
     driver_of_calls d;
-    CHECK(d.call(0, 10, 0) == 10); // the first call of all
+    CHECK(d.call(10, 10, 0) == 20); // the first call of all
     CHECK(d.call(20, 10, 1) == 33);
     CHECK(d.call(33, 10, 1) == 43);
     CHECK(d.call(43, 10, 0) == 56); // at the end of the other call: no wait
@@ -76,4 +76,32 @@ TEST_CASE("sim_driver_lock: a call that waited for another thread costs the hand
     CHECK(d.call(30, 10, 1) == 40);
     CHECK(d.call(50, 10, 0) == 63);
     CHECK(d.call(62, 10, 2) == 78); // the lock was held until 63
+}
+
+TEST_CASE("sim_driver_lock: calls that begin earlier do not change when the lock is in use later") {
+    driver_of_calls d;
+    CHECK(d.call(100, 10) == 110);
+    CHECK(d.call(3, 10) == 13);
+    CHECK(d.call(105, 10) == 125);
+    CHECK(d.call(5, 10) == 28);   // waits for the call from 3 to 13
+    CHECK(d.call(95, 10) == 105); // ends while another call holds the lock
+    CHECK(d.call(98, 10) == 140); // waits for both
+}
+
+TEST_CASE("sim_driver_lock: a call that has waited waits again if the lock is then in use") {
+    driver_of_calls d;
+    CHECK(d.call(0, 10) == 10);
+    CHECK(d.call(12, 10) == 22);
+    CHECK(d.call(5, 10) == 37); // receives the lock at 15, when the second call holds it
+    CHECK(d.call(1, 10) == 52);
+}
+
+TEST_CASE("sim_driver_lock: after many calls with pauses, the last ones still count") {
+    driver_of_calls d;
+    for (int i = 1; i <= 40; ++i) { CHECK(d.call(100 * i, 10) == 100 * i + 10); }
+    CHECK(d.call(4005, 10) == 4025);
+    CHECK(d.call(3905, 10) == 3925);
+    CHECK(d.call(50, 10) == 60);
+    CHECK(d.call(55, 10) == 75);
+    CHECK(d.call(3906, 10) == 3940);
 }

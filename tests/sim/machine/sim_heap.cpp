@@ -48,7 +48,7 @@ TEST_CASE("sim_heap: the bytes of a pool are live, pending or free") {
     CHECK(heap.free(pool, s, b, 2000));
     CHECK(heap.free(pool, s, c, 1024));
     sim_wait{call}.synchronize(s);
-    CHECK(sim_heap::trim(m, *pool, 0) == 3072);
+    CHECK(sim_room::trim(m, *pool, 0) == 3072);
     CHECK(m.at(0).used == 0);
 }
 

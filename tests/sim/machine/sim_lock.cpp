@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -81,6 +83,36 @@ TEST_CASE("sim_lock: an acquisition inside an operation does not order the threa
     }
     if (sim_ordered_threads) { CHECK(node.reports().size() == 1); }
     pinned.deallocate_sync(word, 8);
+}
+
+TEST_CASE("sim_lock: a release in a host function orders the work before it, and no later work" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (bool const before : {true, false}) {
+        CAPTURE(before);
+        sim_node            node{collecting()};
+        sim_lock            lock;
+        sim_pinned_resource pinned;
+        sim_stream          s;
+        void* const         word  = pinned.allocate_sync(8);
+        auto const          write = [&] { sim_touch({word, 8}, sim_access::write); };
+        {
+            sim_thread other{sim_device{}, [&] {
+                                 sim_stream mine;
+                                 sim_launch(mine, {.duration = 5000us});
+                                 mine.synchronize(); // the host function has ended then
+                                 auto held = lock.hold();
+                                 write();
+                             }};
+            sim_work(10us); // this thread runs the host function, when it synchronizes
+            if (before) { write(); }
+            sim_call_host(s, {.duration = 100us}, [&] { auto held = lock.hold(); });
+            if (!before) { write(); }
+            s.synchronize();
+        }
+        CHECK(node.reports().size() == (before ? 0 : 1));
+        pinned.deallocate_sync(word, 8);
+    }
 }
 
 TEST_CASE("sim_lock: the holder may wait for a stream while other threads wait for the lock") {
@@ -248,6 +280,26 @@ TEST_CASE("sim_lock: in every order of two threads that wait with it held, both 
     CHECK(found.complete);
     CHECK(found.failures == 0);
     CHECK(found.runs > 1);
+}
+
+TEST_CASE("sim_lock: a thread that acquires it without host memory gets an exception") {
+    sim_options options  = collecting();
+    options.host_threads = sim_host_order::checked; // each thread has its own state
+    sim_node      node{options};
+    sim_lock      lock;
+    std::uint64_t refused = 0;
+    for (bool failed = true; failed; refused += failed) {
+        std::thread{[&] {
+            doubles::bombing const armed{refused + 1};
+            try {
+                lock.hold().unlock();
+                failed = false;
+            } catch (std::bad_alloc const&) {}
+        }}.join();
+    }
+    CHECK(refused > 0);
+    lock.hold().unlock();
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("sim_lock: a release that cannot store its order ends the reports of races") {

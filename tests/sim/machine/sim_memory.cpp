@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/machine/sim_memory.hpp> // first: the header must stand alone
 
+#include <vram/sim/machine/sim_register.hpp>
+
 #include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
 
 using namespace vram;
 using namespace vram::detail;
@@ -34,4 +39,17 @@ TEST_CASE("sim_memory: unbacked device memory has no view, and host memory alway
     CHECK(m.view(m.space(sim_kind::device, 0).insert(64, 64)->begin) == 0);
     auto const pin = m.space(sim_kind::pinned, 0).insert(64, 64)->begin;
     CHECK(m.view(pin) == pin);
+}
+
+TEST_CASE("sim_memory: take_alike divides a range at the ends of registered ranges") {
+    sim_node                         node;
+    std::vector<std::byte>           v(1000);
+    vram::detail::sim_register const a{{v.data() + 100, 100}}, b{{v.data() + 200, 50}};
+    vram::sim_range                  rest{v.data(), v.size()};
+    std::vector<std::size_t>         sizes;
+    while (rest.bytes != 0) { sizes.push_back(node.machine().memory.take_alike(rest).bytes); }
+    CHECK(sizes == std::vector<std::size_t>{100, 100, 50, 750});
+    rest = {v.data() + 150, 20};
+    CHECK(node.machine().memory.take_alike(rest).bytes == 20);
+    CHECK(rest.bytes == 0);
 }

@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
@@ -186,6 +188,25 @@ TEST_CASE("sim_queue: the legacy stream is refused while a blocking stream is be
     sim_graph::begin(t.apart, sim_capture_mode::relaxed); // not in order with the legacy stream
     CHECK(status(launch) == sim_status::ok);
     CHECK(sim_graph::end(t.apart).size() == 0);
+}
+
+TEST_CASE(
+    "sim_queue: the legacy stream breaks the captures of all blocking streams, and no other") {
+    legacy_scene     t;
+    sim_stream const second{sim_device{}, {.blocking = true}};
+    auto const       legacy = sim_stream_view::legacy(sim_device{});
+    auto const       breaks = [&](auto action) {
+        for (sim_stream const* const s : {&t.blocking, &t.apart, &second}) { sim_graph::begin(*s); }
+        CHECK(doubles::status_of(action) == sim_status::capture_implicit);
+        for (sim_stream const* const s : {&t.blocking, &second}) {
+            CHECK(doubles::status_of([&] { (void)sim_graph::end(*s); }) ==
+                        sim_status::capture_invalid);
+        }
+        CHECK(doubles::status_of([&] { (void)sim_graph::end(t.apart); }) == sim_status::ok);
+    };
+    breaks([&] { sim_launch(legacy, {.name = "legacy"}); });
+    breaks([&] { legacy.synchronize(); });
+    breaks([&] { (void)legacy.done(); });
 }
 
 TEST_CASE("sim_queue: an event of an ended capture is refused, and usable once recorded again") {

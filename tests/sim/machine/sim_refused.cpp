@@ -3,6 +3,8 @@
 
 #include "../../doubles/mishaps.hpp"
 
+#include <vram/layer/fallback.hpp>
+#include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
@@ -102,4 +104,39 @@ TEST_CASE("sim: a report of a refused free has the source line of the free") {
     REQUIRE(all.size() == 1);
     CHECK(all[0].second.where.line() == line);
     CHECK(all[0].bytes == 64);
+}
+
+TEST_CASE("sim: a second free is a double free, also if the pool has returned the chunk") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const sink;
+    auto const             check = [&](auto memory) {
+        void* const p = memory.allocate_sync(4_KiB);
+        void* const q = memory.allocate_sync(4_KiB);
+        memory.deallocate_sync(p, 4_KiB);
+        memory.deallocate_sync(q, 4_KiB);
+        memory.trim(0);
+        memory.deallocate_sync(q, 4_KiB); // not the first block of the chunk
+        auto const all = node.take_reports();
+        REQUIRE(all.size() == 1);
+        CHECK(all[0].kind == sim_mistake::double_free);
+        CHECK(all[0].missing == "it was freed before");
+    };
+    check(pool{sim_resource{}});
+    check(pool{refusals::device{}});
+    check(slab{refusals::device{}, 4_KiB});
+    check(pool{sim_async_resource{}});
+}
+
+TEST_CASE("sim: a second free is a double free, also if a layer passes it to another resource") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const sink;
+    fallback         memory{limiting{pool<refusals::device>{}, 1_KiB}, pool<refusals::device>{}};
+    sim_stream const s;
+    void* const      p = memory.allocate(s, 4_KiB); // of the second pool
+    memory.deallocate(s, p, 4_KiB);
+    memory.deallocate(s, p, 4_KiB); // to the first pool
+    auto const all = node.take_reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == sim_mistake::double_free);
+    CHECK(all[0].block.bytes == 4_KiB);
 }

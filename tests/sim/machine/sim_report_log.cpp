@@ -131,6 +131,22 @@ TEST_CASE("sim_report_log: a key also ignores reports that repeat a stored one")
     CHECK(node.unchecked().ignored == 1);
 }
 
+TEST_CASE("sim_report_log: an ignored key that no report had is listed") {
+    sim_node node{quiet_log};
+    node.ignore("race: app.cpp:12, app.cpp:34");
+    CHECK(node.unchecked().text() == "everything was checked; no report had the ignored key "
+                                     "\"race: app.cpp:12, app.cpp:34\"");
+    { log_race const rounds{1}; }
+    std::string const key = node.take_reports().at(0).key();
+    node.ignore(key);
+    CHECK(node.unchecked().unused_keys.size() == 2);
+    log_race const rounds{1};
+    node.ignore(key); // the key stays used
+    CHECK(node.unchecked().unused_keys == std::vector<std::string>{"race: app.cpp:12, app.cpp:34"});
+    CHECK(node.unchecked().text() == "not checked: 1 ignored reports; no report had the ignored "
+                                     "key \"race: app.cpp:12, app.cpp:34\"");
+}
+
 TEST_CASE("sim_report_log: an expected report is swallowed, also if it would be thrown") {
     for (sim_on_report const how : {sim_on_report::collect, sim_on_report::throw_it}) {
         sim_node   node{{.on_report = how}};

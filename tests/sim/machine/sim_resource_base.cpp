@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/machine/sim_resource_base.hpp> // first: the header must stand alone
 
+#include <vram/base/bytes.hpp>
+#include <vram/layer/limiting.hpp>
 #include <vram/sim/sim.hpp>
+
+#include "../../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -42,4 +46,18 @@ TEST_CASE("sim_resource_base: with the capacity check and throw_it, a refusal th
     sim_resource memory;
     CHECK_THROWS_AS(static_cast<void>(memory.allocate_sync(2_MiB)), sim_race);
     CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("sim_resource_base: limiting over it does not count a free that is refused or fails") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    limiting               mr{sim_resource{}, 1_MiB};
+    void* const            p = mr.allocate_sync(1000);
+    node.faults().at(sim_call_kind::free, 1);
+    mr.deallocate_sync(p, 1000); // fails
+    CHECK(mr.used() == 1000);
+    mr.deallocate_sync(p, 1000);
+    mr.deallocate_sync(p, 1000); // double free
+    CHECK(told.count() == 2);
+    CHECK(mr.used() == 0);
 }

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <deque>
 
 using namespace vram;
 using namespace vram::detail;
@@ -105,4 +107,21 @@ TEST_CASE("sim_space: the number of remembered freed blocks is bounded") {
     sim_space space{std::size_t{1} << 30, false};
     for (int i = 0; i < 10000; ++i) { space.retire(*space.insert(64, 64)); }
     CHECK(space.blocks().size() <= 4096);
+}
+
+TEST_CASE("sim_space: freed blocks at reused addresses are remembered, too") {
+    sim_space                  space{64 * 1024, false};
+    std::deque<std::uintptr_t> last;
+    for (int i = 0; i < 10000; ++i) {
+        sim_block* const b = space.insert(1024, 256);
+        last.push_back(b->begin);
+        space.retire(*b);
+        if (last.size() > 20) { last.pop_front(); }
+    }
+    for (std::uintptr_t const at : last) {
+        sim_block const* const b = space.before(at);
+        REQUIRE(b != nullptr);
+        CHECK(b->begin == at);
+        CHECK(b->freed);
+    }
 }

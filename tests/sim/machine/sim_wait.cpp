@@ -6,6 +6,8 @@
 #include <vram/sim/sim_graph.hpp>
 #include <vram/sim/sim_stream.hpp>
 
+#include "../../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
@@ -39,6 +41,19 @@ TEST_CASE("sim_wait: a query of a captured stream, or a wait for it, breaks the 
     };
     broken_by([](sim_wait w, sim_stream_state& state) { (void)w.done(state); });
     broken_by([](sim_wait w, sim_stream_state& state) { w.synchronize(state); });
+}
+
+TEST_CASE("sim_wait: a wait for a device breaks all captures of its streams, of each mode") {
+    sim_node         node;
+    sim_stream const first, second, third;
+    sim_graph::begin(first);
+    sim_graph::begin(second, sim_capture_mode::relaxed);
+    sim_graph::begin(third, sim_capture_mode::relaxed);
+    CHECK(doubles::status_of([] { sim_device{}.synchronize(); }) == sim_status::stream_capturing);
+    for (sim_stream const* const s : {&first, &second, &third}) {
+        CHECK(doubles::status_of([&] { (void)sim_graph::end(*s); }) == sim_status::capture_invalid);
+    }
+    sim_device{}.synchronize();
 }
 
 TEST_CASE("sim_wait: a deferred error is thrown once, and a sticky one always") {

@@ -109,3 +109,33 @@ TEST_CASE("ring_transfer: if the host side fails, all bytes before that piece ar
         }
     }
 }
+
+/// A platform on which the third record of an event fails, and then the waits for the stream fail.
+struct unrecorded_platform : host_platform {
+    static inline int records = 0;
+
+    static void record(event&, stream) {
+        if (++records == 3) { throw std::runtime_error{"record"}; }
+    }
+    using host_platform::synchronize;
+    static void synchronize(stream) { throw std::runtime_error{"wait"}; }
+};
+
+TEST_CASE("ring_transfer: if the wait for the copies fails after a failed record, no byte counts") {
+    using lost_ring = ring<unrecorded_platform, host_resource>;
+    for (bool const up : {true, false}) {
+        unrecorded_platform::records = 0;
+        lost_ring              r{{}, {}, {.threads = 1, .chunk_bytes = 8_KiB}};
+        piece_plan const       plan{100'000, r.chunk_bytes(), 4_KiB};
+        std::vector<std::byte> device(100'000);
+        auto const             moves = [&](auto end) {
+            ring_transfer<lost_ring, unrecorded_platform, decltype(end)> all{r, plan, device.data(),
+                                                                             end};
+            all.run(0);
+            CHECK(all.failed());
+            CHECK(all.whole() == 0);
+            CHECK_THROWS_WITH_AS(std::rethrow_exception(all.cause()), "record", std::runtime_error);
+        };
+        up ? moves(counting_end{}) : moves(counting_target{});
+    }
+}

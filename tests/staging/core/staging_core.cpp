@@ -41,6 +41,33 @@ TEST_CASE("staging_core: storage with direct access to the device is used instea
     CHECK(stage.where() == sim_device{});
 }
 
+/// Storage that reaches the device, and counts the calls with another device current.
+struct watched_storage {
+    [[nodiscard]] static bool reaches_device() noexcept { return true; }
+    void                      read_device(void*, std::size_t, std::size_t) const { note(); }
+    void                      write_device(void const*, std::size_t, std::size_t) { note(); }
+    void                      read(std::span<std::byte>, std::size_t) const {}
+    void                      write(std::span<std::byte const>, std::size_t) {}
+    void                      note() const { astray += !(sim_device::current() == wanted); }
+
+    sim_device wanted;
+    std::atomic<int> mutable astray = 0;
+};
+
+TEST_CASE("staging_core: storage with direct access is called with the device of the staging") {
+    sim_node const   node{{.devices = 2}};
+    sim_stream const stream{sim_device{1}};
+    staging          stage{stream, {.threads = 2, .chunk_bytes = 4096}};
+    sim_resource     memory{sim_device{1}};
+    watched_storage  storage{.wanted = sim_device{1}};
+    void* const      p = memory.allocate_sync(40_MiB);
+    CHECK(stage.upload(stream, p, storage, 0, 40_MiB).path == transfer_path::gds);
+    CHECK(stage.download(stream, storage, 0, p, 40_MiB).path == transfer_path::gds);
+    CHECK(storage.astray == 0);
+    CHECK(sim_device::current() == sim_device{0});
+    memory.deallocate_sync(p, 40_MiB);
+}
+
 /// A staging whose choice between the two kinds of stores is public.
 struct choosing : staging<sim_platform> {
     using staging::staging;

@@ -11,7 +11,7 @@
 using namespace vram;
 using namespace vram::detail;
 
-namespace recorded {
+namespace told_ranges {
 struct told : host_platform {
     static inline std::vector<std::string> log;
 
@@ -22,8 +22,8 @@ struct told : host_platform {
     static void end_range(std::uint64_t range) { log.push_back("end " + std::to_string(range)); }
     static void name_thread(char const* name) { log.push_back(name); }
 };
-} // namespace recorded
-using recorded::told;
+} // namespace told_ranges
+using told_ranges::told;
 
 TEST_CASE(
     "stage: a profiler range covers a scope, or a start and an end, if the platform has ranges") {

@@ -30,7 +30,7 @@ struct copies_by_hand {
 
     copies_by_hand() {
         for (std::uint32_t& flag : flags) {
-            pinned& p = blocks.emplace_back(host_platform::device{}, false);
+            pinned& p = blocks.emplace_back(typename Platform::device{}, false);
             p.flag    = &flag;
         }
     }
@@ -65,6 +65,20 @@ struct copies_by_hand {
     std::atomic<int>    checks = 0;
 };
 auto const never = [] { return false; };
+
+/// A condition that is false, and throws when it is tested for the `n`-th time.
+struct throwing_condition {
+    int n;
+
+    bool operator()() {
+        if (--n == 0) { throw n; }
+        return false;
+    }
+};
+
+bool none_waits(waiting_threads const& all) {
+    return all.idle == 0 && all.awake == 0 && !all.polling && !all.backing_off;
+}
 } // namespace waiting_in_stages
 using namespace waiting_in_stages;
 
@@ -198,6 +212,30 @@ TEST_CASE("staged_wait: a wait with a limit ends at the limit") {
     CHECK(threads.wait_at_most(held, 0ms, [&] { return ++calls > 1; }));
 }
 
+TEST_CASE_TEMPLATE("staged_wait: a limit that is too long for the clock is no limit" *
+                       doctest::skip(!sim_ordered_threads) *
+                       doctest::description("simulated time jumps if threads run freely"),
+                   Platform, host_platform, sim_platform) {
+    [[maybe_unused]] sim_node node;
+    staged_wait<Platform>     threads;
+    for (auto const most : {std::chrono::nanoseconds::max(), staged_wait<Platform>::longest}) {
+        bool                      ready = false;
+        typename Platform::thread t{typename Platform::device{}, [&] {
+                                        std::this_thread::sleep_for(5ms);
+                                        {
+                                            auto const held = threads.hold();
+                                            ready           = true;
+                                        }
+                                        threads.notify();
+                                    }};
+        {
+            auto held = threads.hold();
+            CHECK(threads.wait_at_most(held, most, [&] { return ready; }));
+        }
+        t.join();
+    }
+}
+
 TEST_CASE(
     "staged_wait: a simulated thread that is notified within the polls takes no time to wake" *
     doctest::skip(!sim_ordered_threads) *
@@ -223,4 +261,49 @@ TEST_CASE(
         CHECK(node.now() == (after == sim_time{100us} ? sim_time{100us} : sim_time{106us}));
         t.join();
     }
+}
+
+TEST_CASE_TEMPLATE("staged_wait: a thread whose condition throws does not wait any more", Platform,
+                   host_platform, flag_platform) {
+    for (bool const copying : {false, true}) {
+        bool const polls = !copying || completion_flags<Platform>;
+        for (int n = 1; n <= (polls ? 12 : 4); ++n) { // more tests would need another thread
+            CAPTURE(n);
+            staged_wait<Platform>    threads;
+            copies_by_hand<Platform> copies;
+            if (copying) { copies.begin(0); }
+            auto               held = threads.hold();
+            throwing_condition ready{n};
+            auto const         test = [&] { return ready(); };
+            CHECK_THROWS_AS((void)threads.wait_eagerly(held, copies, test, [] { return true; }),
+                            int);
+            CHECK(none_waits(threads.waiting()));
+            if (!copying && n > 4) { continue; }
+            ready.n = n;
+            CHECK_THROWS_AS(threads.wait_for_copies(held, copies, test), int);
+            CHECK(none_waits(threads.waiting()));
+            CHECK(held.owns_lock());
+        }
+    }
+}
+
+TEST_CASE("staged_wait: a thread whose wait is a deadlock does not wait any more" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node                     node{{.on_report = sim_on_report::collect}};
+    staged_wait<sim_platform>    threads;
+    copies_by_hand<sim_platform> copies;
+    bool                         told = false;
+    sim_thread                   waiting{sim_device{}, [&] {
+                           auto held = threads.hold();
+                           try {
+                               threads.wait_for_copies(held, copies, never);
+                           } catch (sim_error const& e) {
+                               told = e.status() == sim_status::deadlock;
+                           }
+                           CHECK(none_waits(threads.waiting()));
+                       }};
+    waiting.join();
+    CHECK(told);
+    CHECK(none_waits(threads.waiting()));
 }

@@ -66,3 +66,21 @@ TEST_CASE(
     stream.synchronize();
     CHECK(times.sum() == 100'000);
 }
+
+TEST_CASE("use_times: a use that cannot be measured does not occupy its pair of events") {
+    sim_node                node;
+    sim_stream              stream;
+    slot<sim_platform>      s{sim_device::current()};
+    use_times<sim_platform> times{sim_device::current(), 1};
+    for (int i = 0; i < 3; ++i) {
+        times.begin(s, stream);
+        node.faults().at(sim_call_kind::record, 1);
+        CHECK_THROWS_AS(times.end(s, stream), sim_error);
+        times.leave_out(s);
+    }
+    times.begin(s, stream);
+    sim_launch(stream, {.duration = 5us});
+    times.end(s, stream);
+    stream.synchronize();
+    CHECK(times.sum() == 5'000);
+}

@@ -53,13 +53,14 @@ public:
     /// Returns the pointer stored for `key`, or null if the key is not in the table.
     [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
         std::size_t i = cells_.home(key);
-        // A free cell may still contain the key that was erased from it; its value is null.
+        // Searches until a cell has the key, or is free (its value is null). A free cell may still
+        // contain the key of an erased entry.
         while (cells_[i].key != key && cells_[i].value != nullptr) { i = cells_.after(i); }
         return cells_[i].value;
     }
 
-    /// Removes `key`, which must be in the table. Moves entries back that a search would no longer
-    /// reach.
+    /// Removes the entry of `key`, which must be in the table. Moves entries behind it into the
+    /// free cell if a search for them would stop there.
     void erase(std::uint64_t key) noexcept {
         std::size_t hole = cells_.home(key);
         while (cells_[hole].key != key || cells_[hole].value == nullptr) {
@@ -92,7 +93,8 @@ private:
         Value*        value = nullptr; ///< the pointer stored for `key`; null if the cell is free
     };
 
-    /// Returns the largest number of entries in a table of `cells` cells, at most half of them.
+    /// Returns the largest number of entries in a table with `cells` cells (places for one entry).
+    /// It is a quarter of the cells, or half of them in a table of more than 32 768 cells.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }
@@ -106,8 +108,8 @@ private:
     std::size_t      size_ = 0;
 };
 
-/// Returns the index (0 to 63) of the table that stores `key` if keys are divided among 64 tables.
-/// Uses other bits than those that select a cell in the table.
+/// If keys are divided among 64 tables, returns the index (0 to 63) of the table for `key`. Within
+/// its table, the key's cell depends on another hash, so all cells are used evenly.
 [[nodiscard]] constexpr std::size_t shard_of_64(std::uint64_t key) noexcept {
     std::uint64_t const mixed = scramble(key);
     return static_cast<std::size_t>(scramble(mixed ^ mixed >> 32) >> 58);

@@ -40,7 +40,6 @@ public:
         records_.insert(key(p), fresh);
         return *fresh;
     }
-    /// Returns the record of the address `p`, or null if there is none.
     [[nodiscard]] Record* find(void const* p) const noexcept { return records_.find(key(p)); }
     /// Removes the record of the address `p` from the table and moves it into the object `to`.
     /// Returns false if there is none.

@@ -20,17 +20,19 @@
 namespace vram {
 namespace detail {
 
-/// A lock for very short critical sections. The thread that locks first owns the *bias* (if
-/// `process_fence` is available): it locks and unlocks by plain stores. When another thread locks,
-/// the bias is revoked, and all threads lock by an atomic exchange.
+/// A lock for very short critical sections. The first thread that locks gets the *bias*: it takes
+/// the lock by a plain store to a flag. When another thread locks, the bias ends, and all threads
+/// take the lock by an atomic exchange. The first thread gets the bias back after it has locked
+/// many times in a row. Without `process_fence`, no thread gets the bias.
 ///
-/// Threads   The lock must not be moved while a thread holds or awaits it.
-/// Cost      A waiting thread polls: call no upstream and no waiting platform function under the
-///           lock.
+/// Threads   The lock must not be moved while a thread holds it or waits for it.
+/// Cost      A waiting thread polls. The holder of the lock must not call an upstream resource or
+///           wait.
 class biased_lock {
 public:
-    /// Holds the lock until its destruction or `unlock()`. A guard that `hold_by_bias` returns may
-    /// not hold it (see `owns_lock()`). Inlined, so that it stays in registers.
+    /// Holds the lock until the guard is destroyed or `unlock()` is called. If `owns_lock()`
+    /// returns false, the guard does not hold the lock: `hold_by_bias` can return such a guard. The
+    /// functions are inlined, so that the compiler keeps the guard in registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(biased_lock const& owner) noexcept : owner_{&owner} {
@@ -55,8 +57,8 @@ public:
             if (errors) [[unlikely]] { detail::report_stored_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
-        /// Returns true if the thread took the lock by plain stores (owns the bias), not by an
-        /// atomic exchange. Call only under the lock.
+        /// Returns true if the lock was taken by a plain store, and false if it was taken by an
+        /// atomic exchange. The guard must hold the lock.
         [[nodiscard]] bool by_bias() const noexcept { return flag_ == &owner_->inside_; }
 
     private:
@@ -69,8 +71,8 @@ public:
 
         biased_lock const* owner_;
         bool               held_ = false;
-        /// The flag that `unlock()` sets to false: `inside_` if the lock was taken by plain stores,
-        /// `taken_` if by an atomic exchange.
+        /// The flag that was set to take the lock, and that `unlock()` sets to false: `inside_`
+        /// after a plain store, `taken_` after an atomic exchange.
         std::atomic<bool>* flag_ = nullptr;
     };
 
@@ -79,31 +81,33 @@ public:
     biased_lock& operator=(biased_lock&&) noexcept { return *this; }
 
     [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
-    /// Takes the lock if the calling thread can do so by plain stores (it owns the bias). Otherwise
-    /// returns a guard without the lock: its `owns_lock()` returns false.
+    /// Takes the lock if the calling thread has the bias (it may lock by a plain store). Otherwise
+    /// the returned guard does not hold the lock: its `owns_lock()` returns false.
     [[nodiscard, gnu::always_inline]] guard hold_by_bias() const noexcept {
         return guard{*this, guard::only_by_bias{}};
     }
 
 private:
     enum class use : unsigned char {
-        /// Only the thread `first_` locks, by plain stores. If it is null, none has locked yet.
+        /// The thread `first_` has the bias: it locks by a plain store. Another thread must first
+        /// end the bias. If `first_` is null, no thread has locked yet.
         alone,
-        /// Another thread waits until `first_`, which locks by plain stores, has unlocked.
+        /// A thread is ending the bias. It waits while the thread `first_` holds the lock.
         ending,
-        /// All threads take the lock by an atomic exchange.
+        /// No thread has the bias: every thread takes the lock by an atomic exchange.
         shared,
     };
 
-    /// Takes the lock. Returns true if by plain stores, false if by an atomic exchange.
+    /// Takes the lock. Returns true if it was taken by a plain store, and false if it was taken by
+    /// an atomic exchange.
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         return take_by_bias() || take_with_others();
     }
     [[nodiscard, gnu::always_inline]] bool take_by_bias() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            // A compiler fence is enough between the store to `inside_` and the load of `use_`: for
-            // the CPU, `share()`, which revokes the bias, calls `process_fence::make()`.
+            // `use_` must be read after the store to `inside_`. A compiler fence is enough here,
+            // because `share()` makes a CPU fence in all threads by `process_fence::make()`.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
@@ -117,18 +121,19 @@ private:
         }
         return await();
     }
-    /// Tries to take the lock by an atomic exchange. Returns false if a thread holds it, or if
-    /// `use_` is not `shared`.
+    /// Tries to take the lock by an atomic exchange. Returns false if another thread holds the
+    /// lock, or if the state `use_` is not `use::shared`.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
-        // Since the caller read `use_`, the thread `first_` may have been allowed plain stores
-        // again. It does not read `taken_`, so the exchange is undone.
+        // If the state is not `use::shared` any more, the attempt fails. The thread `first_` may
+        // then hold the lock by a plain store, although `taken_` was false.
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Counts how often in a row the thread `first_` locks by an exchange. After `enough_` times,
-    /// lets it lock by plain stores again. The caller must hold the lock.
+    /// Called after the calling thread took the lock by an atomic exchange. Counts how often in a
+    /// row this was the thread `first_`. At the count `enough_`, the thread `first_` gets the bias
+    /// back: it may lock by a plain store again.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -155,20 +160,22 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Makes all threads lock by an atomic exchange, until `count()` allows plain stores again.
-    /// Waits until `first_`, if not null, has unlocked.
+    /// Ends the bias of the thread `first_`: all threads then lock by an atomic exchange. If this
+    /// thread holds the lock now, waits until it has unlocked. Later, `count()` may give the bias
+    /// back.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
             process_fence::make();
-            // After the fence, either `first_` reads `use::ending` and does not lock, or its store
-            // to `inside_` is visible here, and this thread waits.
+            // Waits while the thread `first_` holds the lock. If that thread is just about to take
+            // the lock, the process fence leaves two cases: it reads `use::ending` and does not
+            // lock, or this loop reads `inside_` as true.
             for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Function object for a loop that polls the lock. Each call pauses, twice as long as the call
-    /// before; after some calls, it yields the core instead.
+    /// Function object for a loop that polls the lock. Each call pauses the thread, twice as long
+    /// as the call before. After nine calls, each call yields the CPU core instead.
     class waiting {
     public:
         void operator()() noexcept {
@@ -178,7 +185,6 @@ private:
         }
 
     private:
-        /// Executes the CPU's instruction for polling loops.
         static void pause() noexcept {
 #if defined __x86_64__
             __builtin_ia32_pause();
@@ -200,21 +206,21 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// The thread that may lock by plain stores, or last could: the address of its thread-local
-    /// `locks_held`. Null if there was none yet.
+    /// Identifies the thread that has the bias, or had it last, by the address of the thread's
+    /// variable `locks_held`. Null if no thread has had the bias yet.
     mutable std::atomic<unsigned const*> first_ = nullptr;
     mutable std::atomic<use>             use_   = use::alone;
-    /// True while the thread `first_` holds the lock by a plain store. May also be true during its
-    /// failed attempt to lock.
+    /// True while the thread `first_` holds the lock by the bias. Also true for a short time if an
+    /// attempt of that thread to take the lock fails.
     mutable std::atomic<bool> inside_ = false;
-    /// True while a thread holds the lock by an atomic exchange. May also be true during a failed
-    /// attempt to lock.
+    /// True while a thread holds the lock by an atomic exchange. Also true for a short time if an
+    /// attempt to take the lock fails.
     mutable std::atomic<bool> taken_ = false;
-    /// Number of times in a row that the thread `first_` took the lock by an exchange, at its first
-    /// attempt. At `enough_`, it may lock by plain stores again.
+    /// Number of times in a row that the thread `first_` took the lock by an atomic exchange. Set
+    /// to 0 when another thread takes the lock, or when a thread had to wait for it.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which `first_` may lock by plain stores again. Doubled each time, up
-    /// to a limit, because revoking that is slow.
+    /// Value of `in_a_row_` at which the thread `first_` gets the bias back. The value is doubled
+    /// each time, up to `most_in_a_row`, because it is slow to end a bias.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

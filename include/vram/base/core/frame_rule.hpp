@@ -22,7 +22,7 @@ extern "C" {
 struct vram_eh_bases {
     void* text;
     void* data;
-    void* function; ///< first address of the function that `vram_find_fde` found
+    void* function; ///< first address of the function that contains `address`
 };
 /// Function of the compiler's runtime: returns the unwind table's entry for the function that
 /// contains `address`, or null, and sets `found`. If no library defines it, `&vram_find_fde` is
@@ -33,35 +33,36 @@ struct vram_eh_bases {
 #endif
 
 /// How a stack walk gets from a function to its caller: where the return address and the caller's
-/// rbp are, as distances from the stack pointer or rbp. Read from the unwind tables for exceptions
-/// (DWARF, .eh_frame). A rule that this class cannot express is `unknown`.
+/// value of the register rbp are, as distances from the stack pointer or from rbp. Read from the
+/// unwind tables (DWARF, .eh_frame). If the class cannot express the rule, `from` is `unknown`.
 struct frame_rule {
     enum class base : std::uint8_t {
         unknown,
         none, ///< no caller: the function is the outermost one, such as `_start`
         stack_pointer,
         rbp,
-        stored ///< the address of the end is in memory, `size` bytes from rbp: an aligned stack
+        stored ///< the address of the frame's end is in memory at rbp + `size` (aligned stack)
     };
-    /// Where the caller's rbp is: in rbp, or in memory `rbp` bytes from the end or from rbp.
+    /// Where the caller's value of rbp is: still in rbp; in memory, `frame_rule::rbp` bytes from
+    /// the end of the frame; or in memory, `frame_rule::rbp` bytes from the address in rbp.
     enum class place : std::uint8_t { in_rbp, from_end, from_rbp };
 
     base  from  = base::unknown;
     place saved = place::in_rbp;
-    /// Distance in bytes from the register `from` to the end of the frame. The return address is in
-    /// the 8 bytes below the end.
+    /// If `from` is a register: distance in bytes from the address in that register to the end of
+    /// the function's stack frame. The 8 bytes below the end contain the return address.
     std::int32_t size = 0;
     std::int32_t rbp  = 0;
 
     friend bool operator==(frame_rule const&, frame_rule const&) = default;
 
-    /// Returns the rule for the function that made the call before `return_address`. The rule's
-    /// `from` is `unknown` if none can be read.
+    /// Returns the rule for the function that contains the call with this return address. If no
+    /// rule can be read, `from` of the result is `unknown`.
     [[nodiscard]] static frame_rule of(void const* return_address) noexcept;
 };
 
-/// Reads the `frame_rule` of one call (how to get from the function that makes it to the function's
-/// caller) from the unwind table (DWARF, .eh_frame) of its library.
+/// Reads the `frame_rule` of one call (how to get from the function with the call to its caller).
+/// The source is the unwind table (DWARF, .eh_frame) of the library that contains the function.
 class frame_table_reader {
 public:
     explicit frame_table_reader(std::size_t offset) noexcept : offset_{offset} {}
@@ -94,7 +95,7 @@ private:
         at_ += sizeof w;
         return w;
     }
-    /// Reads a number in LEB128 and returns it. Extends the sign if the number is `with_sign`.
+    /// Reads a number in the format LEB128 and returns it. `with_sign`: the number is signed.
     std::uint64_t take_unsigned(bool with_sign = false) noexcept {
         std::uint64_t value = 0;
         for (unsigned shift = 0;;) {
@@ -115,7 +116,7 @@ private:
     /// supported.
     [[nodiscard]] static std::size_t size_of(std::uint8_t encoding) noexcept {
         switch (encoding & 0x0F) {
-        case 0x00: return encoding == 0x50 ? 0 : 8; // a pointer; 0 for DW_EH_PE_aligned
+        case 0x00: return encoding == 0x50 ? 0 : 8; // 8-byte pointer; 0x50 is DW_EH_PE_aligned
         case 0x02:
         case 0x0A: return 2;
         case 0x03:
@@ -126,8 +127,8 @@ private:
         }
     }
 
-    /// Reads the table entry that several functions share (DWARF's common information entry).
-    /// Returns false if the entry has a feature that is not supported.
+    /// Reads the entry of the unwind table that several functions share (DWARF's common information
+    /// entry). Returns false if the entry uses a feature that is not supported.
     [[nodiscard]] bool common(std::uint8_t const* cie) noexcept {
         std::uint32_t const length  = word<std::uint32_t>(cie);
         std::uint8_t const  version = cie[8];
@@ -154,15 +155,15 @@ private:
                 break;
             }
             case 'L': ++at_; break;
-            default: return false; // unsupported letter, such as 'S' (frame made by a signal)
+            default: return false; // unsupported augmentation letter, such as 'S' (signal frame)
             }
         }
         at_ = after;
         return run(cie + 4 + length);
     }
 
-    /// Executes unwind instructions (DW_CFA opcodes) from `at_` to `end`, up to the first that is
-    /// for code after the call at `offset_`. Returns false if one is not supported.
+    /// Executes the unwind instructions (DW_CFA opcodes) from `at_` to `end`. Stops early at those
+    /// for code behind the call. Returns false if an instruction is not supported.
     [[nodiscard]] bool run(std::uint8_t const* end) noexcept {
         while (at_ < end && place_ <= offset_) {
             std::uint8_t const  op   = *at_++;
@@ -182,7 +183,7 @@ private:
         switch (op) {
         // DW_CFA_nop: changes nothing.
         case 0x00: return true;
-        // DW_CFA_advance_loc1, 2, 4: the next instructions apply to code from a later offset on.
+        // DW_CFA_advance_loc1, 2, 4: the next instructions are for code at a larger offset.
         case 0x02: place_ += take<std::uint8_t>() * code_factor_; return true;
         case 0x03: place_ += take<std::uint16_t>() * code_factor_; return true;
         case 0x04: place_ += take<std::uint32_t>() * code_factor_; return true;
@@ -198,11 +199,11 @@ private:
         }
         case 0x08: // DW_CFA_same_value: the register has the caller's value, which is not saved
             return set_place(take_unsigned(), place::in_rbp, 0);
-        case 0x0A: // DW_CFA_remember_state: pushes the present rule on the stack of rules
+        case 0x0A: // DW_CFA_remember_state: pushes the current rule `now_` on `stack_`
             if (depth_ == deepest) { return false; }
             stack_[depth_++] = now_;
             return true;
-        case 0x0B: // DW_CFA_restore_state: pops the rule that remember_state pushed last
+        case 0x0B: // DW_CFA_restore_state: pops the rule pushed last from `stack_` into `now_`
             if (depth_ == 0) { return false; }
             now_ = stack_[--depth_];
             return true;
@@ -213,11 +214,11 @@ private:
         }
         case 0x0D: return set_base(take_unsigned());
         case 0x0E: now_.size = static_cast<std::int32_t>(take_unsigned()); return true;
-        case 0x0F: // DW_CFA_def_cfa_expression: a formula gives the end of the frame
+        case 0x0F: // DW_CFA_def_cfa_expression: a DWARF expression computes the end of the frame
             now_.from = take_formula(now_.size, true) ? base::stored : base::unknown;
             return true;
-        // DW_CFA_expression, DW_CFA_val_expression: a formula gives the place of a register or its
-        // value. The value is not supported for rbp, and neither for the return address.
+        // DW_CFA_expression computes where a register is saved, DW_CFA_val_expression its value.
+        // For rbp, only the place at rbp plus a constant is supported.
         case 0x10:
         case 0x16: {
             auto const   which    = take_unsigned();
@@ -232,8 +233,8 @@ private:
         default: return false;
         }
     }
-    /// Reads a formula. Returns true and sets `offset` if it is rbp + `offset` (DW_OP_breg6), with
-    /// `loaded` the word in memory there (DW_OP_deref).
+    /// Reads a DWARF expression. Returns true if it is rbp plus a constant, which is stored in
+    /// `offset`. If `loaded`, the expression must also load the word at that address.
     bool take_formula(std::int32_t& offset, bool loaded) noexcept {
         auto const                size = take_unsigned();
         std::uint8_t const* const end  = at_ + size;
@@ -269,11 +270,11 @@ private:
     std::uint64_t       code_factor_  = 1;
     std::int64_t        data_factor_  = 1;
     std::size_t         pointer_size_ = 8;
-    /// Offset in bytes, from the start of the function, of the code from which on the rule `now_`
-    /// holds.
+    /// The rule `now_` is for the code from this offset on. The offset is in bytes from the start
+    /// of the function.
     std::uint64_t place_ = 0;
     frame_rule    now_{};
-    frame_rule    first_{}; ///< rule at the start of the function; DW_CFA_restore returns to it
+    frame_rule    first_{}; ///< rule at the start of the function, which DW_CFA_restore restores
     frame_rule    stack_[deepest]{};
     std::size_t   depth_ = 0;
 };

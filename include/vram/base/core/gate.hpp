@@ -38,8 +38,9 @@ public:
         return condition_.wait_for(held, most, ready);
     }
 
-    /// Waits as `wait_for` does, but instead of sleeping polls for a notification, with the mutex
-    /// unlocked. For waits of a few microseconds.
+    /// Waits until `ready()` returns true, at most for the duration `most`. Returns the last value
+    /// of `ready()`. The thread does not sleep: with the mutex unlocked, it polls until another
+    /// thread calls `notify` or `notify_awake`. Use this for waits of a few microseconds.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;
@@ -74,8 +75,9 @@ private:
     std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
 };
 
-/// Waits at the gate `g` until `ready()` returns true. With simulated time, the first `polls` of
-/// the wait count as polling; otherwise the caller has already polled for that time.
+/// Waits at the gate `g` until `ready()` returns true. The caller has already polled for the
+/// duration `polls`. On the simulated device, threads cannot poll. There, a notification within the
+/// duration `polls` wakes the thread at no cost in simulated time.
 template <class Gate, class Guard, class Ready>
 void wait_after_polls(Gate& g, Guard& held, Ready const& ready, std::chrono::nanoseconds polls) {
     if constexpr (requires(Gate& one) { one.wait(held, ready, polls); }) {

@@ -13,14 +13,14 @@
 namespace vram {
 namespace detail {
 
-/// A counter of bytes. `try_add` refuses to exceed the limit, and refuses nothing else. Once a
-/// second thread uses the counter, the bytes below the limit are divided among the threads: what a
-/// thread adds and subtracts changes its part alone. If its part is too small, the parts of all
-/// threads are divided anew.
+/// A counter of bytes with a limit. `try_add` refuses an addition only if the sum would exceed the
+/// limit. Once several threads use the counter, the bytes that are left below the limit are divided
+/// among the threads. Each thread then adds and subtracts in its own part. If an addition does not
+/// fit in that part, all bytes that are left are divided again.
 ///
 /// Threads   Any thread may use it, but not during a move.
-/// Cost      One lock, which no other thread takes while the parts suffice. `used`, a refusal, and
-///           an addition for which the part is too small take the locks of all threads.
+/// Cost      Usually one lock, that of the thread's own part. `used`, a refusal and a new division
+///           take the locks of all parts.
 class gauge {
 public:
     explicit gauge(std::size_t limit) noexcept : limit_{limit}, room_{limit} {}
@@ -55,10 +55,10 @@ public:
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:
-    /// The part of one thread.
+    /// One thread's part of the bytes that are left below the limit, and the lock of that part.
     struct alignas(64) shard {
         biased_lock lock;
-        std::size_t room = 0; ///< bytes that the thread may add without the other threads
+        std::size_t room = 0; ///< bytes that the thread may add before a new division
     };
 
     [[nodiscard]] static bool take(std::size_t& room, std::size_t bytes) noexcept {
@@ -66,7 +66,8 @@ private:
         room -= bytes;
         return true;
     }
-    /// Returns the bytes below the limit that are not in use.
+    /// Returns the bytes that are left below the limit: `room_` plus the parts of all threads. The
+    /// caller holds the locks of these parts in `all`.
     template <class Held>
     [[nodiscard]] std::size_t room(Held const& all) const noexcept {
         std::size_t sum = room_;
@@ -83,7 +84,8 @@ private:
         }
         return divide(bytes);
     }
-    /// Takes `bytes` from the bytes of all threads, and divides the others equally.
+    /// Takes `bytes` from the bytes that are left below the limit, and divides the rest equally
+    /// among the threads. Returns false, and changes nothing, if too few bytes are left.
     [[nodiscard, gnu::noinline]] bool divide(std::size_t bytes) noexcept {
         auto const  held = shards_.hold();
         auto const  all  = shards_.hold_shards();
@@ -102,7 +104,7 @@ private:
     }
 
     std::size_t        limit_;
-    std::size_t        room_; ///< bytes below the limit that are not in use and in no `shard`
+    std::size_t        room_; ///< bytes left below `limit_` that belong to no thread's `shard`
     late_shards<shard> shards_;
 };
 

@@ -20,12 +20,13 @@ namespace detail {
     return key * 0x9E3779B97F4A7C15U;
 }
 
-/// The one cell of every empty table. Never written, so shared libraries may have separate copies.
+/// The one cell that all empty hash tables share. It is never written, so a shared library may use
+/// a copy of its own.
 template <class Cell>
 inline Cell no_cells{};
 
-/// The array of cells of a hash table. The number of cells is a power of two. An empty table has
-/// one cell, which is only read.
+/// The array of cells of a hash table. A cell has room for one entry. The number of cells is a
+/// power of two. All empty tables share one cell, which is never written.
 ///
 /// Failure   The constructor throws `std::bad_alloc`; no other function fails.
 /// Threads   One thread at a time.
@@ -33,8 +34,7 @@ template <class Cell>
 class hash_cells {
 public:
     hash_cells() = default;
-    /// Allocates `count` zeroed cells. `count` must be a result of `enough`: a power of two, at
-    /// least `least`.
+    /// Allocates `count` cells and sets them to zero. `count` must be a result of `enough`.
     explicit hash_cells(std::size_t count)
         : cells_{static_cast<Cell*>(::operator new(count * sizeof(Cell)))}, mask_{count - 1} {
         shift_ = 64;
@@ -48,13 +48,13 @@ public:
         return *this;
     }
     ~hash_cells() {
-        // `mask_ != 0` alone means that `cells_` was allocated. The second condition, which follows
-        // from it, prevents a warning of g++.
+        // Frees the cells if they were allocated: only then `mask_` is not 0. The second condition
+        // is always true then, and only prevents a warning of g++.
         if (mask_ != 0 && cells_ != &detail::no_cells<Cell>) { ::operator delete(cells_); }
     }
 
-    /// Returns how many cells the table needs for `size` keys: a power of two, at least the present
-    /// number. `room(cells)` returns how many keys fit in `cells` cells.
+    /// Returns how many cells the table needs for `size` keys: a power of two, and not less than
+    /// the present number. The function `room(cells)` returns how many keys fit in `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;
@@ -63,13 +63,14 @@ public:
     }
     [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
 
-    /// `home` returns the index of the cell where the search for `key` begins; `after` that of the
-    /// cell searched next, cyclically.
+    /// Returns the index of the cell where a search for `key` begins.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
+    /// Returns the index of the next cell in a search. The first cell follows the last one.
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// Returns the number of steps of a cyclic linear search from the cell `from` to the cell `to`.
+    /// Returns the number of steps of a search from the cell with the index `from` to the cell with
+    /// the index `to`. A search goes from the last cell to the first.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }
@@ -85,7 +86,7 @@ private:
     }
 
     Cell*       cells_ = &detail::no_cells<Cell>;
-    std::size_t mask_  = 0; ///< number of cells minus one; 0 if no memory is allocated
+    std::size_t mask_  = 0; ///< number of cells minus one; 0 if the table has allocated none
     unsigned    shift_ = 63;
 };
 

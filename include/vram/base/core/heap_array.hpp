@@ -40,6 +40,8 @@ public:
     /// Makes room for `count` elements in total, so that `push` cannot fail until there are as
     /// many.
     void reserve(std::size_t count) {
+        static_assert(alignof(Element) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+                      "the elements must not need a larger alignment than operator new gives");
         if (count <= capacity_) { return; }
         std::size_t const room  = count < 2 * capacity_ ? 2 * capacity_ : count;
         Element* const    fresh = static_cast<Element*>(::operator new(room * sizeof(Element)));
@@ -52,6 +54,7 @@ public:
         capacity_ = room;
     }
 
+    /// Adds an element, made from `args`, at the end. `args` must not refer to the elements.
     template <class... Args>
     Element& push(Args&&... args) {
         reserve(size_ + 1);

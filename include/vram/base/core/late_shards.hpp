@@ -14,8 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// A lock of common data. When a second thread takes it, creates a *shard* for each thread: data of
-/// that thread alone, with a lock of its own (`Shard::lock`, a `biased_lock`).
+/// A common lock for data that several threads use. When a second thread calls `mine`, the class
+/// creates 32 *shards* (parts of the data), if it has none yet. Each thread then uses one shard,
+/// under the lock `Shard::lock` of that shard (a `biased_lock`).
+///
+/// In this example, `sum` is in the common part of the data, and `mine->sum` is in a shard:
 ///
 ///     auto const add = [&] { ++sum; };
 ///     if (shards.alone(add)) { return; }
@@ -24,9 +27,10 @@ namespace detail {
 ///         ++mine->sum;
 ///     }
 ///
-/// Threads   Any thread may call any function, but not during a move. A thread that holds the
-///           lock of a shard must not wait for the common lock.
-/// Cost      One lock. The shards are 32 objects in host memory.
+/// Failure   If no host memory is left for shards, all threads use the common lock.
+/// Threads   Any thread may call any function, but not during a move. A thread that holds the lock
+///           of a shard must not wait for the common lock.
+/// Cost      One lock for each use. The shards are 32 objects in host memory.
 template <class Shard, class Lock = biased_lock>
 class late_shards {
 public:
@@ -40,8 +44,8 @@ public:
     }
     ~late_shards() { delete made_.load(std::memory_order_relaxed); }
 
-    /// Calls `use()` under the common lock and returns true, if this is the only thread so far.
-    /// Otherwise returns false: the caller then calls `mine`.
+    /// Tries the fast way for data that only one thread uses. On success, calls `use()` under the
+    /// common lock and returns true. If it returns false, nothing was done: call `mine` instead.
     template <class Use>
     [[nodiscard, gnu::always_inline]] bool alone(Use const& use) noexcept {
         if (get() != nullptr) [[unlikely]] { return false; }
@@ -50,8 +54,8 @@ public:
         use();
         return true;
     }
-    /// Returns the shard of this thread, whose lock is not held. If there are no shards because
-    /// this is the only thread so far, or for lack of host memory, calls `use()` under the common
+    /// Returns the calling thread's shard (its part of the data). The caller then locks the shard.
+    /// If there are no shards, or no host memory is left for them, calls `use()` under the common
     /// lock and returns null.
     template <class Use>
     [[nodiscard, gnu::always_inline]] Shard* mine(Use const& use) noexcept {
@@ -69,17 +73,18 @@ public:
 
     /// Takes the common lock.
     [[nodiscard]] auto hold() const noexcept { return lock_.hold(); }
-    /// Calls `visit(shard)` for the shard of each thread, whose lock is not held.
+    /// Calls `visit(shard)` for each shard that a thread has used. Locks no shard.
     template <class Visit>
     void for_each(Visit const& visit) const noexcept {
         if (shards* const all = get()) { all->for_each(all->used(), visit); }
     }
-    /// Locks the shards of all threads. The caller must hold the common lock.
+    /// Locks all shards that threads have used. The caller must hold the common lock (`hold()`).
     [[nodiscard]] auto hold_shards() const noexcept { return typename shards::all_held{get()}; }
 
 private:
-    /// Takes the locks for the first use of a shard: the common one, so that `hold_shards` misses
-    /// no shard, and that of the shard, so that it is cheapest for this thread.
+    /// The locks that a thread holds while it begins to use a shard. `hold_shards` is called under
+    /// the common lock, so it misses no shard. The thread that takes the shard's own lock first can
+    /// later take it cheaply (see `biased_lock`).
     struct first_use {
         struct both {
             biased_lock::guard common, own;
@@ -99,7 +104,7 @@ private:
     std::atomic<shards*> made_{nullptr};
 };
 
-/// For an object that only one thread uses: no lock and no shards.
+/// Specialization for data that only one thread uses. It locks nothing and creates no shards.
 template <class Shard>
 class late_shards<Shard, no_lock> {
 public:

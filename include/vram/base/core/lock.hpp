@@ -18,7 +18,6 @@ namespace detail {
 /// Threads   The object with this member must not be moved while a thread holds or awaits the lock.
 class lock {
 public:
-    /// Locks the mutex in its constructor and unlocks it in its destructor.
     class [[nodiscard]] guard {
     public:
         explicit guard(std::mutex& mutex) : mutex_{&mutex} { lock(); }

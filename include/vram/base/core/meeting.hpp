@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A mutex with a condition: a thread changes data under the mutex and notifies; another waits
-/// until the data has the expected value. It needs no `<condition_variable>`, which is slow to
-/// compile.
+/// A mutex with a condition: one thread changes data under the mutex and calls `notify`. Another
+/// thread waits until the data has the expected value. Unlike `gate`, this class does not need
+/// `<condition_variable>`, which is slow to compile.
 ///
 ///     { auto held = m.hold(); ready = true; }   m.notify();        // one side
 ///     auto held = m.hold(); m.wait(held, [&] { return ready; });   // the other
@@ -28,8 +28,8 @@ public:
     template <class Ready>
     void wait(guard& held, Ready ready) {
         for (;;) {
-            // `calls_` is read before `ready()` is called. If another thread notifies after that,
-            // `calls_` differs from `seen`, and this thread does not sleep.
+            // Reads `calls_` before it calls `ready()`. If another thread calls `notify` after this
+            // read, `calls_` is no longer `seen`, so `calls_.wait` returns at once.
             unsigned const seen = calls_.load(std::memory_order_acquire);
             if (ready()) { return; }
             held.unlock();
@@ -38,7 +38,6 @@ public:
         }
     }
 
-    /// Wakes every waiting thread. Each of them then calls its `ready` again.
     void notify() noexcept {
         calls_.fetch_add(1, std::memory_order_release);
         calls_.notify_all();

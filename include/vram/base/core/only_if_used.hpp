@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Default argument of an unused template parameter, `template <class = only_if_used>`. It makes a
-/// function a template, which nvcc compiles only in files that use it.
+/// Default argument of an unused template parameter: `template <class = only_if_used>`. The
+/// parameter makes a function a template. nvcc compiles a template only in files that use it.
 struct only_if_used {};
 
 } // namespace detail

@@ -13,8 +13,9 @@ namespace vram {
 namespace detail {
 
 /// Tells if the process is ending: `exit` was called, or `main` has returned. An object that owns
-/// memory or handles calls `watch` in its constructor. The destructor of a static one then sees
-/// that `began` is true, if the thread that ends the process has called `watch`.
+/// memory or handles calls `watch` in its constructor and `began` in its destructor. In the
+/// destructor of a static object, `began()` returns true if the thread that ends the process has
+/// called `watch`.
 ///
 /// Threads   Any thread may call.
 /// Cost      `began` is one relaxed load; `watch` reads a thread-local flag. A thread that called
@@ -30,15 +31,16 @@ public:
     /// Makes `began()` return true when the process ends. That happens before static objects are
     /// destroyed if the thread that ends the process has called `watch`.
     static void watch() noexcept {
-        // `note` sets `began_`. As `atexit` handlers run last in, first out, it runs before the
-        // destructors of static objects constructed before this first call.
+        // Registers `note` with `atexit`, in the first call only. `exit` calls `note` before it
+        // destroys the static objects that were constructed before this first call.
         [[maybe_unused]] static int const      armed = std::atexit(note);
         [[maybe_unused]] thread_local farewell last;
     }
 
 private:
-    /// When a thread that called `watch` ends, registers `note` with `atexit` again, so that it
-    /// runs before the destructors of static objects constructed since.
+    /// A thread that called `watch` destroys this object when it ends. The destructor registers
+    /// `note` with `atexit` again. `exit` then also calls `note` before it destroys static objects
+    /// that were constructed after the first call of `watch`.
     struct farewell {
         ~farewell() { std::atexit(note); }
     };

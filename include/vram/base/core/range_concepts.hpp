@@ -7,8 +7,8 @@
 
 #include <vram/base/requirements.hpp>
 
-// The <span> of libstdc++ and libc++ declares these names too, and costs nvcc 0.2 s less for each
-// file than <ranges> and <iterator>.
+// In libstdc++ and libc++, <span> also declares what vram needs from <ranges> and <iterator>. nvcc
+// compiles each file 0.2 s faster with <span> than with those two headers.
 #include <span> // span
 #if !defined __GLIBCXX__ && !defined _LIBCPP_VERSION
 #include <iterator> // input_iterator_tag, default_sentinel_t

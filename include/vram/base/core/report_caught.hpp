@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Reports `e` with the text and, for a `std::system_error`, the code of the exception that is
-/// being handled. For the `catch (...)` of functions that must not throw.
+/// Reports the error `e` from within a `catch` block. Adds the text of the caught exception to `e`,
+/// and the code of a `std::system_error`. Functions that must not throw call this in `catch (...)`.
 ///
 ///     try { Platform::record(event, s); } catch (...) {
 ///         report_caught({.kind = error_kind::platform_error, .call = "record"});
@@ -32,7 +32,8 @@ inline void report_caught(error e) noexcept {
     } catch (...) { report_error(e); }
 }
 
-/// Reports that the platform's function `call` failed, with the exception that is being handled.
+/// Reports, from within a `catch` block, that the platform's function `call` failed. Adds the text
+/// of the caught exception to the report.
 [[gnu::noinline]] inline void
 report_failed_call(char const*          call,
                    std::source_location where = std::source_location::current()) noexcept {

@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// Moves `at[hole]` down a binary heap, with the element that sorts last at the top, until no child
-/// sorts after it. `before(a, b)` returns true if `a` sorts before `b`.
+/// Moves the element `at[hole]` down a binary heap as long as one of its children sorts after it.
+/// `before(a, b)` returns true if `a` sorts before `b`.
 template <class Element, class Before>
 void sift_down(Element* at, std::size_t hole, std::size_t count, Before const& before) {
     Element moved = std::move(at[hole]);

@@ -24,10 +24,10 @@
 namespace vram {
 namespace detail {
 
-/// One call stack. It is never changed or freed after it was made. Its addresses follow it in
-/// memory.
+/// One stored call stack. The node is never changed or freed after its construction. The return
+/// addresses of the call stack follow the node in memory.
 struct stack_node {
-    stack_node const* next; ///< the next call stack with the same index in the table
+    stack_node const* next; ///< the next call stack in the same list of the hash table
     std::uint64_t     hash;
     std::size_t       count; ///< number of return addresses in `frames()`
 
@@ -43,7 +43,7 @@ struct stack_node {
 class stack_depot {
 public:
     /// Returns the stored call stack with these addresses, and stores it first if it is new.
-    /// Returns null without host memory for a copy.
+    /// Returns null if no host memory is left for a copy.
     [[nodiscard]] static stack_node const* keep(void const* const* frames,
                                                 std::size_t        count) noexcept {
         std::uint64_t const hash  = hash_of(frames, count);
@@ -60,7 +60,6 @@ public:
         place.store(made, std::memory_order_release);
         return made;
     }
-    /// Returns the stack with these `count` addresses if it was stored before, otherwise null.
     [[nodiscard]] static stack_node const* find(void const* const* frames,
                                                 std::size_t        count) noexcept {
         std::uint64_t const hash = hash_of(frames, count);
@@ -95,16 +94,17 @@ private:
     }
 };
 
-/// Reads the call stack of the calling thread. Fast if this call stack was stored before and the
-/// thread has a `frame_rule` (how to get from a function to its caller) for each return address.
-/// Otherwise calls the compiler's unwinder, which is slower, and stores the rules.
+/// Reads the call stack of the calling thread. The first read of a call stack calls the compiler's
+/// unwinder, which is slow. It usually stores a `frame_rule` (how to get from a function to its
+/// caller) for each function. Later reads usually follow these rules, and are fast.
 ///
-/// Failure   `here` returns null if the compiler has no unwinder, or without host memory.
-/// Threads   Any thread.
-/// Cost      About 40 ns for eight frames by rules; 48 KiB of host memory for each thread.
+/// Failure   `here` returns null for 0 frames, or if it has no unwinder or no host memory.
+/// Threads   Any thread may call `here`.
+/// Cost      About 40 ns for eight frames if the read is fast; 48 KiB of host memory for each
+///           thread.
 class stack_walk {
 public:
-    static constexpr unsigned most = 32; ///< the largest number of frames that `here` returns
+    static constexpr unsigned most = 32; ///< largest number of return addresses that `here` returns
 
     /// Returns the innermost `frames` (at most `most`) return addresses of the calling thread. The
     /// first is in the function that calls `here`.
@@ -151,8 +151,8 @@ private:
         }
         ~memory_of_thread() { its = nullptr, ended = true; }
 
-        /// Returns the rule that this thread has stored for the return address `address`: how to
-        /// find the caller of its function. Returns null if there is none.
+        /// Returns the `frame_rule` (how to get from a function to its caller) that this thread has
+        /// stored for the return address `address`. Returns null if there is none.
         [[nodiscard]] frame_rule const* rule(void const* address) const noexcept {
             for (auto const& each : rules[set(address)]) {
                 if (each.address == address) { return &each.is; }
@@ -171,7 +171,8 @@ private:
             void const* address = nullptr;
             frame_rule  is{};
         } rules[sets][ways];
-        /// Number of rules stored so far. The next rule goes to the place `turn % ways` of its set.
+        /// Number of rules that the thread has stored so far. It determines which of the `ways`
+        /// elements of a row the next rule replaces.
         std::size_t    turn   = 0;
         std::uintptr_t lowest = 0; ///< the lowest address of the thread's stack; 0 if unknown
         std::uintptr_t end    = 0; ///< the first address above the stack; 0 if unknown
@@ -179,14 +180,16 @@ private:
     static inline constinit thread_local memory_of_thread* its   = nullptr;
     static inline constinit thread_local bool              ended = false;
 
-    /// Walks the stack from the frame address `frame` by this thread's stored frame rules. Returns
-    /// null if that fails or `stack_depot` lacks the stack; the caller then uses the unwinder.
+    /// Reads the call stack by the frame rules that this thread has stored. Returns null if a rule
+    /// is missing or does not fit the stack, or if `stack_depot` does not contain this call stack
+    /// yet. The caller then uses the compiler's unwinder.
     [[nodiscard, gnu::no_sanitize_address]] static stack_node const*
     by_rules(void const* const* frame, unsigned frames) noexcept {
         auto rbp = reinterpret_cast<std::uintptr_t>(frame[0]);
-        // Where on the stack the return address is: 8 bytes above the saved rbp.
+        // `at` is the address of the place on the stack that contains the return address.
         auto at = reinterpret_cast<std::uintptr_t>(frame + 1);
-        // The frame may be on another stack, such as that of a signal handler.
+        // Gives up if the frame is not on the thread's own stack, but, for example, on the stack of
+        // a signal handler.
         if (at < its->lowest || at >= its->end) { return nullptr; }
         void const* found[most];
         unsigned    count = 0;
@@ -196,7 +199,8 @@ private:
             frame_rule const* const rule = its->rule(found[count - 1]);
             if (rule == nullptr || rule->from == frame_rule::base::unknown) { return nullptr; }
             if (rule->from == frame_rule::base::none) { break; }
-            // The stack pointer when the calling function made its call: above the return address.
+            // `low` is the value of the stack pointer in the calling function, just before its
+            // call.
             std::uintptr_t const low = at + sizeof(void*);
             std::uintptr_t       end = (rule->from == frame_rule::base::stack_pointer ? low : rbp) +
                                  static_cast<std::size_t>(rule->size);
@@ -217,8 +221,8 @@ private:
         return stack_depot::find(found, count);
     }
 
-    /// Allocates `its`, the calling thread's table of frame rules. `its` stays null without host
-    /// memory, or if the thread is ending.
+    /// Allocates the calling thread's table of frame rules, and stores its address in `its`. If no
+    /// host memory is left, or if the thread is ending, `its` stays null.
     [[gnu::noinline]] static void make() noexcept {
         if (ended) { return; }
         struct owner {
@@ -235,17 +239,17 @@ private:
 #if __has_include(<unwind.h>)
     struct walk_state {
         unsigned           asked;
-        void const* const* frame; ///< frame address (rbp) of `here()`
+        void const* const* frame; ///< address of the stack frame of the function `here()`
         unsigned           count = 0;
         bool               begun = false;
-        /// True if the unwinder finds the return address of `here()` at `frame[1]`, as `by_rules`
-        /// assumes. Otherwise no rules are stored.
+        /// True if the compiler's unwinder also finds the return address of `here()` at `frame[1]`.
+        /// If false, the stack is unusual, and `here()` stores no frame rules.
         bool        regular = false;
         void const* frames[most]{};
     };
     static _Unwind_Reason_Code step(_Unwind_Context* context, void* of) noexcept {
         auto& s = *static_cast<walk_state*>(of);
-        if (!s.begun) { // skips the first stack frame, that of the function `here()`
+        if (!s.begun) { // the first call of `step` skips the stack frame of `here()` itself
             s.begun = true;
             return _URC_NO_REASON;
         }

@@ -19,27 +19,27 @@ namespace detail {
 /// One tag. It is never changed or freed after it was made.
 struct tag_node {
     tag_node const* outer; ///< the tag that contains this one, or null
-    tag_node const* next;  ///< the next tag with the same index in the table
+    tag_node const* next;  ///< the next tag in the same list of the hash table
     std::uint64_t   hash;
-    char const*     path; ///< names of the outermost to this tag, such as "train/optimizer"
+    char const*     path; ///< names from the outermost tag to this one, such as "train/optimizer"
     char const*     name; ///< the last name of `path`
-    std::uint32_t   id;   ///< the number of the tag, from 1 on
+    std::uint32_t   id;   ///< number of the tag in this process; the first tag has 1
 };
 
-/// All tags of the process (names for the purpose of memory, nested as in "train/optimizer"). They
-/// are never freed. Each path is stored once, so that equal tags have equal addresses.
+/// All tags of the process. A tag names the purpose of memory by a path, such as "train/optimizer".
+/// Tags are never freed. Each path is stored once, so that equal tags have equal addresses.
 ///
-/// Failure   `descend` leaves out a level (one name of a path) that cannot be stored: no host
-///           memory, or too many tags or characters.
+/// Failure   `descend` leaves out a level (one name of a path) that cannot be stored, because no
+///           host memory is left, or because there are too many tags or characters.
 /// Threads   Any thread may call any function.
 class tag_tree {
 public:
     static constexpr std::size_t   longest = 255;    ///< the largest number of characters of a path
     static constexpr std::uint32_t most    = 65'535; ///< the largest number of tags
 
-    /// Returns the tag with the path of `outer` (null: no path) followed by `name`; makes it if it
-    /// is new. Each '/' begins a further level. A level that is empty, or named like the one around
-    /// it, is left out.
+    /// Returns the tag with the path `outer`/`name`, and creates it if it is new. If `outer` is
+    /// null, the path is `name` alone. Each '/' in `name` begins a further level of the path.
+    /// Leaves out an empty level, and a level with the same name as the one that contains it.
     [[nodiscard]] static tag_node const* descend(tag_node const* outer, char const* name,
                                                  std::size_t length) noexcept {
         char const* const end = name + length;
@@ -52,7 +52,6 @@ public:
         return outer;
     }
 
-    /// Returns the tag with this id, or null if there is none.
     [[nodiscard]] static tag_node const* find(std::uint32_t id) noexcept {
         if (id == 0 || id > most) { return nullptr; }
         auto const* const block = blocks[id / block_size].load(std::memory_order_acquire);

@@ -17,7 +17,7 @@ namespace detail {
 ///
 /// Threads   Not synchronised: protect it with a lock.
 struct tally {
-    std::size_t   value = 0; ///< the sum of `add` minus the sum of `sub`
+    std::size_t   value = 0; ///< the sum passed to `add`, minus the sum passed to `sub`
     std::size_t   peak  = 0; ///< the largest `value` so far
     std::uint64_t total = 0;
 

@@ -16,8 +16,8 @@ namespace detail {
 /// Bit n of this bitmap is set while a running thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads so far that found all numbers below `most_thread_numbers` in use. Gives them
-/// larger numbers, which several threads may share.
+/// Number of threads so far that found all numbers below `most_thread_numbers` in use. Such a
+/// thread gets a larger number, which other threads may share.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;
@@ -47,7 +47,8 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Shared numbers, from 1024 on, have no bit in the bitmap.
+        // Does nothing for a thread number of 1024 or more. Several threads may share such a
+        // number, so it has no bit in the bitmap `thread_numbers`.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_release);
@@ -61,8 +62,9 @@ private:
 
 [[gnu::noinline]] inline unsigned first_thread_number() noexcept {
     struct own_holder : thread_number_holder {
-        // Thread-local objects that are destroyed later see the shared number 1024, because another
-        // thread may already have this thread's number.
+        // From here on, `thread_number()` returns 1024 on this thread, a number that threads may
+        // share. A destructor of another thread-local object may still call `thread_number()`, and
+        // the old number may then belong to another thread.
         ~own_holder() { number_of_the_thread = most_thread_numbers; }
     };
     thread_local own_holder const held;

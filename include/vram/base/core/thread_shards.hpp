@@ -16,14 +16,17 @@
 namespace vram {
 namespace detail {
 
-/// Returns the tolerance of a peak that threads count by shards: how much one thread may allocate
-/// before others see it. 1/128 of `peak`, but at least `least`.
+/// Returns 1/128 of `peak`, but at least `least`. If threads count their allocations separately,
+/// each thread may make a computed peak wrong by this amount.
 [[nodiscard]] constexpr std::size_t peak_slack(std::size_t least, std::ptrdiff_t peak) noexcept {
     return larger_of(least, static_cast<std::size_t>(peak) / 128);
 }
 
-/// 32 objects (*shards*), one for each thread, so that threads rarely write to the same one.
-/// Threads with equal numbers modulo 32 share a shard.
+/// An array of 32 objects (*shards*). Each thread uses one of them, so that threads rarely write to
+/// the same object. Threads with equal `thread_number()` modulo 32 share a shard.
+///
+/// `mine` returns the shard of the calling thread. Its argument is a function that takes a lock.
+/// `mine` calls this function only before the first use of a shard:
 ///
 ///     shard& s = shards.mine([](shard& first) { return first.lock.hold(); });
 ///
@@ -32,11 +35,11 @@ template <class Shard>
 class thread_shards {
 public:
     static constexpr unsigned count = 32;
-    /// A set of shards (elements of the array): bit i is set if it contains shard i.
+    /// A set of shards, as bits: bit i is set if the set contains the shard with index i.
     using set = std::uint32_t;
 
-    /// Returns the shard (element of the array) of the calling thread. If no thread has used it
-    /// before, adds it to the set `used()` while holding the lock that `lock(shard)` returns.
+    /// Returns the calling thread's shard. If the set `used()` does not contain this shard yet,
+    /// first adds it. `lock(shard)` returns a lock, which is held during this change.
     template <class Lock>
     [[nodiscard, gnu::always_inline]] Shard& mine(Lock const& lock) noexcept {
         unsigned const at = thread_number() % count;
@@ -45,10 +48,8 @@ public:
         }
         return shards_[at];
     }
-    /// Returns the set of the shards that threads have used so far.
     [[nodiscard]] set used() const noexcept { return used_.load(); }
 
-    /// Calls `visit(shard)` for each shard in the set.
     template <class Visit>
     void for_each(set of, Visit const& visit) noexcept {
         for (; of != 0; of &= of - 1) { visit(shards_[std::countr_zero(of)]); }
@@ -58,9 +59,9 @@ public:
         for (; of != 0; of &= of - 1) { visit(shards_[std::countr_zero(of)]); }
     }
 
-    /// Locks all shards that threads use, by their members `lock`, and unlocks them in the
-    /// destructor. Null stands for no shards. So that no thread begins to use a shard meanwhile,
-    /// hold a lock that all calls of `mine` take.
+    /// Locks every shard that a thread has used. The destructor unlocks them. If `all` is null,
+    /// locks nothing. The caller must also hold the lock that `mine` takes before the first use of
+    /// a shard, so that no thread can begin to use another shard.
     class all_held {
     public:
         explicit all_held(thread_shards* all) noexcept
@@ -71,11 +72,9 @@ public:
         all_held(all_held const&)            = delete;
         all_held& operator=(all_held const&) = delete;
 
-        /// Returns the number of locked shards.
         [[nodiscard]] std::size_t size() const noexcept {
             return static_cast<std::size_t>(std::popcount(used_));
         }
-        /// Calls `visit(shard)` for each locked shard.
         template <class Visit>
         void for_each(Visit const& visit) const {
             if (all_ != nullptr) { all_->for_each(used_, visit); }

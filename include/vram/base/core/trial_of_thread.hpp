@@ -13,7 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// The number of the trial (one call of `survives_oom`) to which the thread belongs; 0 for none.
+/// Identifier of the trial to which the thread belongs; 0 if none. A trial is one call of
+/// `survives_oom`, which refuses allocations to test a function of the program.
 inline constinit thread_local std::uint64_t trial_of_thread = 0;
 
 /// While the object exists, its thread belongs to the trial `number` (one call of `survives_oom`),

@@ -23,12 +23,24 @@ constexpr std::string_view text_with_type() noexcept {
 #endif
 }
 
-/// Returns the name of the class (template) without namespaces and arguments: `pool` for
-/// `vram::pool<vram::cuda_resource>`.
+/// Returns `name` without the template arguments at its end. They begin at the '<' that matches the
+/// last '>'.
+constexpr std::string_view without_arguments(std::string_view name) noexcept {
+    if (!name.ends_with('>')) { return name; }
+    std::size_t depth = 0;
+    for (std::size_t i = name.size(); i-- != 0;) {
+        if (name[i] == '>' && (i == 0 || name[i - 1] != '-')) { ++depth; }
+        if (name[i] == '<' && --depth == 0) { return name.substr(0, i); }
+    }
+    return name.substr(0, name.find('<'));
+}
+
+/// Returns the name of the class (template) without namespaces, outer classes and arguments: `pool`
+/// for `vram::pool<vram::cuda_resource>`; "unnamed" for a class without a name.
 template <class Type>
 constexpr std::string_view type_name() noexcept {
-    // The compiler's text before and after the name has the same length for all types, so it is
-    // measured with `int`.
+    // Measures the text that the compiler writes before and after the name of the type. The lengths
+    // are the same for all types, so the type `int` serves as an example.
     constexpr std::string_view probe  = text_with_type<int>();
     constexpr std::size_t      before = probe.rfind("int");
     constexpr std::size_t      after  = probe.size() - before - 3;
@@ -38,10 +50,11 @@ constexpr std::string_view type_name() noexcept {
     for (std::string_view const word : {"const ", "class ", "struct "}) {
         if (name.starts_with(word)) { name.remove_prefix(word.size()); }
     }
-    // The namespaces end at the last "::" before the first '<', which begins the arguments.
-    std::string_view const stem  = name.substr(0, name.find('<'));
-    std::size_t const      colon = stem.rfind("::");
-    return colon == std::string_view::npos ? stem : stem.substr(colon + 2);
+    name                    = without_arguments(name);
+    std::size_t const colon = name.rfind("::");
+    if (colon != std::string_view::npos) { name.remove_prefix(colon + 2); }
+    // Compilers write a class without a name as "<unnamed struct>" or "(unnamed struct at ...)".
+    return name.empty() || name.front() == '(' ? "unnamed" : name;
 }
 
 } // namespace detail

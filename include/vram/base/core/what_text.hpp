@@ -56,8 +56,9 @@ private:
     return at.known() ? std::string{at.file()} + ":" + std::to_string(at.line()) + ": " : "";
 }
 
-/// Returns `call()`. If that throws an `Error` without a known `caller()`, throws a copy that has
-/// `at`, the line of the program, as its caller.
+/// Returns `call()`. If the call throws an `Error` without a known line of the program, throws a
+/// copy that has the line `at` as its `caller()`. If `at` is unknown too, the same exception leaves
+/// the function.
 template <class Error, class Call>
 decltype(auto) naming(call_site at, Call&& call) {
     try {

@@ -12,9 +12,10 @@
 namespace vram {
 namespace detail {
 
-/// A host thread, for platforms without simulated time. Its destructor, and an assignment to it,
-/// wait until the callable returns (on the thread itself, they detach it): make it return first,
-/// such as by a stop token.
+/// A host thread, for platforms without simulated time. The destructor of this object, and an
+/// assignment to it, wait until the callable returns. Make the callable return first, such as by a
+/// stop token. On the thread itself, the destructor and the assignment detach the thread and do not
+/// wait.
 ///
 ///     worker w{device, [&] { ... }};
 ///

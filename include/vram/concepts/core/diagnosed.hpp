@@ -81,7 +81,8 @@ template <class Memory>
     return static_cast<Memory&&>(memory);
 }
 
-/// An argument of a pool's constructor that is a number and cannot be converted to the upstream.
+/// True if `Argument`, the only argument of a pool's constructor, is a number that cannot be
+/// converted to the upstream (the resource from which the pool allocates).
 template <class Argument, class Upstream>
 concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
 
@@ -95,8 +96,8 @@ template <class Stack>
     return static_cast<Stack&&>(stack);
 }
 
-/// Called if a program passes a stream to a resource without stream order: stops the compilation
-/// with a message that states the remedy.
+/// Called if a program passes a stream to a synchronous resource (one that takes no stream): stops
+/// the compilation with a message that states the remedy.
 template <class Stream>
 constexpr void refuse_order() noexcept {
     static_assert(always_false<Stream>,
@@ -105,12 +106,13 @@ constexpr void refuse_order() noexcept {
                   "the other layers, or call allocate_sync(bytes) and deallocate_sync(p, bytes)");
 }
 
-/// An argument that is not a number, so the caller probably passed it as a stream.
+/// True if `Argument` is not a number. Passed before a size, it is probably a stream.
 template <class Argument>
 concept not_a_size = !std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
-/// Base class of resources without stream order. Its `allocate(stream, bytes)` and
-/// `deallocate(stream, p, bytes)` do not compile, with a sentence that states the remedy.
+/// Base class of synchronous resources (those that take no stream). Calls of `allocate(stream,
+/// bytes)` and `deallocate(stream, p, bytes)` do not compile. The compiler's message states the
+/// remedy.
 template <class Resource>
 class synchronous_only {
 public:
@@ -126,7 +128,7 @@ public:
     friend bool operator==(synchronous_only const&, synchronous_only const&) = default;
 };
 
-/// A resource of `Platform` without stream order.
+/// A synchronous resource (one that takes no stream) of the platform `Platform`.
 template <class R, class Platform>
 concept synchronous_of = requires {
     typename R::platform;
@@ -167,8 +169,8 @@ template <class R, class Platform>
 inline constexpr bool pinned_for<R, Platform> =
     std::same_as<typename R::platform::stream, typename Platform::stream>;
 
-/// Checks that the pinned memory of a loader, an unloader or a staging belongs to the platform of
-/// its stream. `value` is true, for a static_assert.
+/// Stops the compilation if a loader, an unloader or a staging object on `Platform` cannot use the
+/// pinned memory of `R`. `value` is always true, so that a static_assert can read it.
 template <class R, class Platform>
 struct check_pinned {
     static_assert(pinned_for<R, Platform>,

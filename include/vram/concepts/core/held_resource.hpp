@@ -18,7 +18,8 @@ concept resource_handle = requires(R const& handle) {
     { handle.holds_resource() } -> std::same_as<bool>;
 };
 
-/// Checks (by `expects`, with the text `what`) that `mr` is not a handle that was moved from.
+/// Checks (by `expects`, with the text `what`) that `mr` refers to a resource. A handle such as
+/// `shared` refers to none after it was moved from.
 template <class R>
 constexpr void expect_resource(R const& mr, char const* what) {
     if constexpr (resource_handle<R>) { expects(mr.holds_resource(), what); }

@@ -11,8 +11,8 @@
 namespace vram {
 namespace detail {
 
-/// A platform that is told of copies made by the host, through `P::host_copies(to, from, bytes,
-/// past_caches)`. The simulated platform checks them for races.
+/// A platform with the function `P::host_copies(to, from, bytes, past_caches)`, which vram calls
+/// before a host thread copies memory. The simulated platform checks these copies for races.
 template <class P>
 concept hears_host_work = requires(void* to, void const* from, std::size_t bytes) {
     P::host_copies(to, from, bytes, true);

@@ -9,8 +9,9 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if the stream `on` is being captured, false for null. A captured stream must not
-/// wait or query.
+/// Returns true if `on` points to a stream that is being captured; false if `on` is null. During a
+/// capture, the caller must not query events, and must not make the host or the stream wait for
+/// work outside of the capture.
 template <class Platform>
 [[nodiscard]] bool is_captured(typename Platform::stream const* on) {
     return on != nullptr && Platform::capturing(*on);

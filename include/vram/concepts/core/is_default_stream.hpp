@@ -9,8 +9,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns true if `s` is the handle of a default stream: on another thread or device, the handle
-/// may denote another stream.
+/// Returns true if `s` is the handle of a default stream. Such a handle may denote another stream
+/// on another thread or device.
 template <class Platform>
 [[nodiscard]] bool is_default_stream(typename Platform::stream s) {
     if constexpr (requires { Platform::is_default_stream(s); }) {

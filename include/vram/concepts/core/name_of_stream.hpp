@@ -18,8 +18,8 @@ template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s) noexcept {
     stream_name found{.is_default = is_default_stream<Platform>(s)};
     if constexpr (requires { Platform::name(s); }) {
-        // Used rather than `Platform::id`, because it makes no call of the device API, which could
-        // invalidate a capture of the stream.
+        // Calls `Platform::name`, which makes no call of the device API. `Platform::id` makes one,
+        // which could invalidate a capture of the stream.
         found.handle =
             reinterpret_cast<void const*>(static_cast<std::uintptr_t>(Platform::name(s)));
     } else if (!found.is_default) {
@@ -30,8 +30,8 @@ template <class Platform>
     return found;
 }
 
-/// Returns the name, for an error message, of a stream with the stored handle `s` and id `id`. The
-/// stream may be destroyed.
+/// Returns the name of a stream for an error message. `s` and `id`: handle and id of the stream, as
+/// stored earlier. The stream may be destroyed by now.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
     stream_name found = name_of_stream<Platform>(s);

@@ -29,20 +29,22 @@ inline constexpr bool may_skip_events<R> =
     !observing_platform<typename R::platform> &&
     skipping_observer<std::remove_reference_t<decltype(std::declval<R&>().observer())>>;
 
-/// Numbers of waits for freed memory in this thread: those that it made streams do, and its own. An
-/// `observation` compares them before and after a call.
+/// Counters of the waits for freed memory that this thread has caused: `waits_made` for waits of
+/// streams, `host_waits_made` for waits of the thread itself. An `observation` compares their
+/// values before and after a call.
 inline constinit thread_local unsigned waits_made      = 0;
 inline constinit thread_local unsigned host_waits_made = 0;
 
-/// Takes the place of a notifier of observers if there is no observer: `notify` does nothing.
+/// Stands in for an object that notifies observers, where there is no observer. `notify` does
+/// nothing.
 struct [[maybe_unused]] unseen {
     template <class... Event>
     static constexpr void notify(Event const&...) noexcept {}
 };
 
-/// While this object exists, an observing platform (such as the simulated one) attributes the event
-/// records, waits and queries of this thread to a resource, not to the program. Other platforms
-/// ignore it.
+/// Marks a call of a resource for an observing platform (such as the simulated one). While this
+/// object exists, the platform attributes the event records, waits and queries of this thread to
+/// the resource, not to the program. On other platforms, the object does nothing.
 template <class Platform>
 class [[maybe_unused]] resource_call {
 public:
@@ -59,8 +61,9 @@ public:
     ~resource_call() { Platform::end_resource_call(); }
 };
 
-/// While this object exists within a call of a resource, an observing platform attributes the calls
-/// of this thread to the program again. Used around a retry policy or an observer.
+/// Marks code of the program that runs within a call of a resource: a retry policy or an observer.
+/// While this object exists, an observing platform attributes the calls of this thread to the
+/// program, not to the resource.
 template <class Platform>
 class [[maybe_unused]] program_call {
 public:
@@ -80,9 +83,10 @@ private:
     unsigned calls_;
 };
 
-/// Notifies the observers of a resource with the upstream `R`: the observer of `R` and an observing
-/// platform. The resource creates the object for one call of the program. Each `memory_event` has
-/// the name and the resource's address that the constructor receives.
+/// Sends the events of one call of a resource to the observers. These are the observer of the
+/// upstream `R`, if there is one, and the platform, if it is an `observing_platform`. The
+/// constructor takes two values that each event contains: the name of the resource, and an address
+/// that identifies the resource.
 ///
 ///     observation<Upstream> const seen{upstream_, "pool", &lock_};
 ///     return seen.allocate(bytes, &s, at, [&] { return get(s, bytes, alignment); });
@@ -100,21 +104,21 @@ public:
     observation(observation const&)            = delete;
     observation& operator=(observation const&) = delete;
 
-    /// Sends observers an event about `bytes` bytes at `memory`, unless `memory` is null. Does
-    /// nothing here, where there is no observer.
+    /// Does nothing, because there is no observer. The specialization for an observer sends an
+    /// event about memory, unless the address is null.
     [[gnu::always_inline]] constexpr void notify(memory_event_kind, void*, std::size_t,
                                                  stream const* = nullptr,
                                                  call_site     = {}) const noexcept {}
-    /// Sends observers an event without memory, such as the refusal of a request for `bytes`. Does
-    /// nothing here, where there is no observer.
+    /// Does nothing, because there is no observer. The specialization for an observer sends an
+    /// event without an address, such as the refusal of a request.
     [[gnu::always_inline]] constexpr void notify_request(memory_event_kind, std::size_t,
                                                          stream const* = nullptr,
                                                          call_site     = {}) const noexcept {}
-    /// Returns an object with a destructor that tells observers of the waits for freed memory made
-    /// while it existed. Here, without an observer, it does nothing.
+    /// Returns an object that does nothing, because there is no observer. With an observer, the
+    /// object's destructor sends events for the waits for freed memory during the object's life.
     [[nodiscard, gnu::always_inline]] static constexpr unseen watch() noexcept { return {}; }
-    /// Returns the result of `get()`, which allocates. Tells observers, of which there is none
-    /// here, of the allocation or refusal, and of waits for freed memory.
+    /// Returns the result of `get()`, which allocates a block. The specialization for an observer
+    /// also sends events: for the allocation or its refusal, and for waits for freed memory.
     template <class Get>
     [[gnu::always_inline]] constexpr void* allocate(std::size_t, stream const*, call_site,
                                                     Get const& get) const {
@@ -127,8 +131,9 @@ template <class R>
 class observation<R> {
     using platform = typename R::platform;
 
-    /// Sends events for this thread's waits for freed memory since its construction. `notify` then
-    /// sets the counters back, so that an enclosing call does not send the events again.
+    /// `notify` sends events for the waits for freed memory that this thread caused since this
+    /// object was constructed: one for waits of streams, one for waits of the host. It then resets
+    /// the thread's counters, so that an enclosing call does not report the same waits.
     struct waits {
         observation const&               owner;
         std::size_t                      bytes;
@@ -181,8 +186,8 @@ public:
         if constexpr (may_skip_events<R>) {
             if (skipped(memory_event_kind::allocated) && skipped(memory_event_kind::refused) &&
                 skipped(memory_event_kind::stream_waited)) [[likely]] {
-                // The observer's answer for `allocated` may change during `get`, such as when it
-                // adds the first chunk. So `notify` asks it again.
+                // Allocates first. Then `notify` asks the observer again if it skips the event,
+                // because the answer may have changed during `get()`.
                 void* const p = get();
                 if (bytes != 0) { notify(memory_event_kind::allocated, p, bytes, on_stream, at); }
                 return p;
@@ -196,8 +201,8 @@ public:
     [[nodiscard]] auto watch() const noexcept { return watched{{*this, 0, nullptr, {}}}; }
 
 private:
-    /// Copies the object for an event: the functions that send it take the address of the copy, so
-    /// that the original's members can stay in registers.
+    /// Functions that send an event need the address of an `observation`. They get that of a copy,
+    /// so that the compiler can keep the members of the original in registers.
     observation(observation const& other) noexcept
         : name_{other.name_},
           upstream_{other.upstream_},
@@ -225,8 +230,8 @@ private:
         }
         return p;
     }
-    /// Sends an event `stream_waited`: the stream, or the host if `on_stream` is null, waited for
-    /// freed memory. `p` is the block allocated after the wait, or null.
+    /// Sends an event `stream_waited` for a wait for freed memory. `on_stream`: the stream that
+    /// waited; null means that the host waited. `p`: the block allocated after the wait, or null.
     void notify_wait(void* p, std::size_t bytes, stream const* on_stream,
                      call_site at) const noexcept {
         auto const kind = memory_event_kind::stream_waited;
@@ -271,8 +276,8 @@ private:
     }
 
     resource_call<platform> call_;
-    // Not next to `identity_`: the compiler would load both with one 16-byte load, which must wait
-    // until the two separate stores are complete.
+    // `name_` and `identity_` are not neighbours. Otherwise the compiler would load both with one
+    // 16-byte load, which is slow soon after two separate stores.
     char const* name_;
     R&          upstream_;
     void const* identity_;

@@ -41,18 +41,18 @@ private:
         return forks_;
     }
 
-    /// Number of forks between the first process and this one. Written only in a new child, by its
-    /// one thread.
+    /// Number of forks between the first process of the program and this process. Only a new child
+    /// process writes the number, while the child has a single thread.
     static inline unsigned forks_ = 0;
 
     unsigned made_in_ = now();
-    /// The fork counter of the shared library that constructed this object; each library may have
-    /// its own.
+    /// Address of the variable `forks_` that the constructor read. A shared library may have its
+    /// own copy of `forks_`, so `is_current` must read the same copy again.
     unsigned const* forks_here_ = &forks_;
 };
 
-/// Returns true if `is_ending()` is true and the threads are simulated. They no longer run, so
-/// joining one would never end.
+/// Returns true if the process is ending (`is_ending()`) and the threads of the platform are
+/// simulated. Simulated threads no longer run then, so that a join would never return.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {
     return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();

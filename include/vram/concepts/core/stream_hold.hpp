@@ -12,10 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// A platform that tells when the owner of a stream was destroyed. `P::hold(s)` returns a counted
-/// reference to the stream `s`: while a copy exists, no other stream gets the handle.
-/// `held.ended()` returns true after the owner was destroyed; `held.record(event)` is legal even
-/// then. `P::ends()` counts the owners destroyed so far.
+/// A platform that tells when the owner of a stream was destroyed. `P::hold(s)` returns a hold (a
+/// counted reference) of the stream `s`: while a copy of the hold exists, no other stream gets the
+/// handle of `s`. `held.ended()` returns true after the owner of the stream was destroyed.
+/// `held.record(event)` may be called even then. `P::ends()` returns the number of owners destroyed
+/// so far.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {
@@ -26,8 +27,8 @@ concept announces_ends =
         { P::ends() } noexcept -> std::same_as<std::uint64_t>;
     };
 
-/// The hold (a counted reference to a stream) on a platform that does not tell when a stream is
-/// destroyed (see `announces_ends`). It refers to no stream.
+/// A hold (a counted reference to a stream) for platforms that do not tell when a stream is
+/// destroyed (see `announces_ends`). A `no_stream_hold` is always empty: it refers to no stream.
 struct no_stream_hold {
     explicit operator bool() const noexcept { return false; }
     bool     ended() const noexcept { return false; }
@@ -48,8 +49,8 @@ struct find_stream_hold<Platform> {
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold, which keeps the handle of the stream `s` valid. Empty if the platform does not
-/// announce the stream's end.
+/// Returns a hold of the stream `s`: a reference that keeps the handle of the stream valid. The
+/// hold is empty if the platform cannot hold the stream.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

@@ -12,11 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// States if a stored stream handle still denotes its stream, or if that stream was destroyed or
-/// its device reset.
+/// The state of a stored stream handle: the handle still denotes the stream, the stream was
+/// destroyed, or the device of the stream was reset.
 enum class stream_standing : unsigned char {
-    there,   ///< as far as known, the handle still denotes the stream
-    another, ///< the stream was destroyed, and a newer stream has the handle
+    there,   ///< the handle still denotes the stream, as far as the platform knows
+    another, ///< the stream was destroyed, and the handle now denotes a newer stream
     ended,   ///< the stream was destroyed
     reset,   ///< the device of the stream was reset, which has ended all work of the stream
 };
@@ -45,7 +45,7 @@ template <class Platform>
     }
 }
 
-/// The id of a stream, unique in the process, and the device of its work.
+/// The id of a stream, which is unique in the process, and the device on which the stream runs.
 template <class Platform>
 struct stream_identity {
     std::uint64_t             id{};
@@ -59,8 +59,9 @@ template <class Platform>
     return {Platform::id(s), Platform::device_of(s)};
 }
 
-/// Returns the stored id and device of the stream `s`, or nothing if none are stored. Makes no
-/// query if the platform has `recall`, as another thread may capture `s`.
+/// Returns the id and the device of the stream `s` as the platform stored them. Returns nothing if
+/// the platform did not store them. If the platform has no function `recall`, queries both instead,
+/// which could invalidate a capture of `s` by another thread.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

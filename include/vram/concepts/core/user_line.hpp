@@ -13,27 +13,31 @@
 namespace vram {
 namespace detail {
 
-/// The part of vram, or the program, that calls the platform; `handle` is a `buffer` or `array`.
+/// The caller of a platform function: a part of vram, or the program. `handle` stands for a
+/// `buffer` or an `array`.
 enum class part_kind : unsigned char { program, handle, loader, unloader, staging };
 
-/// The purpose of a platform call, for reports: the part of vram that makes the call, and the batch
-/// or result concerned.
+/// The purpose of a call of a platform function, for reports of the platform: the part of vram that
+/// makes the call, and the index of the loader's batch or unloader's result concerned.
 struct part_work {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     part_kind   part = part_kind::program;
     char const* name = nullptr; ///< text for reports, such as "loader copy of batch"
-    /// Number of the loader's batch or the unloader's result of this call; `none` if none.
+    /// Index of the loader's batch or the unloader's result for which the call is made; `none` if
+    /// the call belongs to neither.
     std::size_t item = none;
-    /// Number of the batch or result for which the device block was used last before, or `none`.
+    /// Index of the loader's batch or the unloader's result that used the same device block before;
+    /// `none` if there is none.
     std::size_t before = none;
-    /// Id of the stream that used the device block for the batch or result with the number
-    /// `before`; 0 if not known.
+    /// Id of the stream that used the device block for the batch or result with the index `before`.
+    /// The id is 0 if it is not known.
     std::uint64_t stream = 0;
 };
 
-/// A call of vram that a thread is executing, for reports: the program's line that made the call,
-/// its purpose, and the enclosing call of vram (null if none).
+/// A call of vram that a thread is executing, for reports of the platform. `at`: line of the
+/// program that called vram. `work`: purpose of the call. `outer`: the enclosing call of vram, or
+/// null.
 struct part_call {
     call_site        at{};
     part_work        work{};
@@ -48,9 +52,9 @@ concept knows_callers = requires {
     { P::calling_part() } noexcept -> std::same_as<part_call const*&>;
 };
 
-/// While this object exists, reports of the platform (such as the simulated device's) about calls
-/// of this thread name a line of the program: that of the enclosing `user_line` if known, otherwise
-/// `at`. A `user_code` hides the lines outside it.
+/// While this object exists, reports of the platform (such as the simulated device) about calls of
+/// this thread name the line `at` of the program. If an enclosing `user_line` has a known line,
+/// they name that line instead. A `user_code` object hides the `user_line` objects around it.
 ///
 ///     user_line<Platform> const here{at};
 ///     user_line<Platform> const copying{at, {part_kind::loader, "loader copy of batch", index}};
@@ -63,8 +67,8 @@ public:
     [[gnu::always_inline]] constexpr user_line(call_site, part_work const&) noexcept {}
     user_line(user_line const&) = delete;
 
-    /// Returns the line of the program that called vram; unknown outside of calls of vram, and if
-    /// the platform does not name lines in reports.
+    /// Returns the line of the program that called vram. The result is an unknown line if the
+    /// thread executes no call of vram, or if `P` does not satisfy `knows_callers`.
     [[nodiscard]] static constexpr call_site caller() noexcept { return {}; }
 };
 
@@ -117,8 +121,9 @@ private:
     part_call const* outer_;
 };
 
-/// Stores a line of the program (by default the line that made the present call of vram) for
-/// reports about later calls of the platform. Stores nothing unless `P` is `knows_callers`.
+/// Stores a line of the program for reports about later calls of the platform. The default
+/// constructor stores the line that called vram in the present call. If `P` does not satisfy
+/// `knows_callers`, the class stores nothing.
 template <class P>
 class remembered_line {
 public:
@@ -138,8 +143,8 @@ private:
     call_site at_;
 };
 
-/// Stores which stream used a device block of a loader or unloader last, and for which batch or
-/// result, for reports.
+/// Remembers, for reports, which stream used a device block of a loader or unloader last, and for
+/// which batch or result.
 template <class P>
 struct last_use {
     constexpr void                           note(std::size_t, typename P::stream) noexcept {}
@@ -150,14 +155,15 @@ struct last_use {
 
 template <knows_callers P>
 struct last_use<P> {
-    /// For reports: stores that the stream `s` used the device block for the batch or result number
-    /// `item`. Orders nothing.
+    /// Stores, for reports, that the stream `s` uses the device block. `item`: index of the
+    /// loader's batch or the unloader's result for which `s` uses the block.
     void note(std::size_t item, typename P::stream s) {
         before = item;
         stream = P::id(s);
     }
-    /// Returns the description of a copy for reports: the part of vram, `name` (such as "loader
-    /// copy of batch"), the batch or result `item`, and the last use of the device block.
+    /// Returns the description of a copy by a loader or unloader, for reports. `name`: text such as
+    /// "loader copy of batch". `item`: index of the batch or result. The description also contains
+    /// the last use of the device block.
     [[nodiscard]] part_work work(part_kind part, char const* name,
                                  std::size_t item) const noexcept {
         return {part, name, item, before, stream};

@@ -30,7 +30,9 @@ private:
                                   }));
     }
 
-    /// The mode that the next call of `exchange` sets: first relaxed, later the mode to restore.
+    /// The capture mode for the next call of `exchange`. That call sets this mode and stores the
+    /// previous mode here. So the first call sets the relaxed mode, and the second call restores
+    /// the mode of the thread.
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     bool                  relaxed_;
 };

@@ -26,8 +26,9 @@ namespace detail {
 /// Threads   Any thread may call, but none may use a device during a reset.
 class cuda_context {
 public:
-    /// A device and the number of its known resets. An object stores both when it is created, and
-    /// later asks `over` or `ended` if the device was reset since.
+    /// A device, and the number of its resets that were known at some time. An object stores this
+    /// pair when it is created (see `now`). It later passes the pair to `over` or `ended`, to learn
+    /// if the device was reset since then.
     struct life {
         int      device = 0;
         unsigned number = 0;
@@ -39,8 +40,8 @@ public:
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
     }
-    /// Returns true if a reset of the device after the call of `now` that returned `of` is already
-    /// known. Does not ask the driver.
+    /// Returns true if vram knows of a reset of the device since `now` returned `of`. Does not ask
+    /// the driver.
     [[nodiscard]] static bool over(life of) noexcept {
         return state_of(of.device).number.load(std::memory_order_relaxed) != of.number;
     }
@@ -80,8 +81,8 @@ public:
         if (its.id.load() == now) { return; }
         std::scoped_lock const   held{mutex_};
         unsigned long long const before = its.id.exchange(now);
-        // No reset: no context was known before (0), or another thread has already noticed the
-        // change.
+        // If `before` is 0, no context was known before, so this is no reset. If `before` is `now`,
+        // another thread has already counted the reset.
         if (before == 0 || before == now) { return; }
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
@@ -99,7 +100,7 @@ private:
     struct state {
         /// Id of the primary context at the last query; 0 if it was not queried or there was none.
         std::atomic<unsigned long long> id;
-        /// Number of resets that were noticed so far.
+        /// Number of resets of this device that `notice` has counted so far.
         std::atomic<unsigned> number;
         /// Value of `number` (resets so far) at the last report to the error sink, so that a reset
         /// is reported at most once.
@@ -150,8 +151,8 @@ private:
         if (context != nullptr && driver.id(context, &id) == CUDA_SUCCESS) { return true; }
         cuda_capture_guard const relaxed;
         if (driver.retain(&context, device) != CUDA_SUCCESS) { return false; }
-        // `retain` was called only to get the context's handle, so its reference is given back. The
-        // runtime's own reference keeps the context active.
+        // `retain` was called only to get the handle of the context. The CUDA runtime keeps the
+        // context active.
         (void)driver.release(device);
         state_of(device).context.store(context);
         return driver.id(context, &id) == CUDA_SUCCESS;

@@ -15,15 +15,16 @@
 namespace vram {
 namespace detail {
 
-/// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]`, unordered among themselves.
-/// Returns false if CUDA cannot batch them. Throws `cuda_error`.
+/// Enqueues copies of `bytes[i]` bytes from `from[i]` to `to[i]` with one call of CUDA. The copies
+/// are unordered among themselves. Returns false and enqueues nothing if CUDA does not support that
+/// call, or if `stream` is a default stream or is being captured. Throws `cuda_error`.
 inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
                             std::span<void const* const> from, std::span<std::size_t const> bytes) {
     if (to.empty()) { return true; }
     if (!cuda_stream_ids::is_proper(stream.get()) || stream.capturing()) { return false; }
     cudaMemcpyAttributes how{};
     how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    // Index of the first copy to which `how` applies: all copies get these attributes.
+    // Index of the first copy to which `how` applies. Because it is 0, `how` applies to all copies.
     std::size_t first     = 0;
     auto const  with_call = [&] {
 #if CUDART_VERSION >= 13000

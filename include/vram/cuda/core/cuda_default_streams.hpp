@@ -34,8 +34,8 @@ public:
         return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
     }
 
-    /// Stores `id` for the default stream that the handle `stream` means on this thread and the
-    /// current device.
+    /// Stores `id` as the id of the default stream that the handle `stream` denotes for the calling
+    /// thread and the current device.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {
@@ -45,41 +45,45 @@ public:
         cudaError_t const status = cudaGetDevice(&device);
         if (status != cudaSuccess) { return cuda_error::clear(status); }
         cuda_stream_identity const now{id, cuda_device{device}};
-        // The legacy stream of a device is the same for all threads.
+        // All threads share a device's legacy stream, so its id is stored for all threads.
         if (is_legacy(stream) && device < most_devices) {
             legacy_[device].store(id, std::memory_order_relaxed);
         }
-        // An entry with another id for the same handle and device is removed: after a reset of the
-        // device, the handle means a new stream.
+        // After a reset of the device, the handle denotes a new default stream. So removes the id
+        // of the old one.
         for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
         own.known[own.next] = {stream, now};
         own.next            = (own.next + 1) % names::most;
     }
-    /// Returns the id and device of the default stream `stream` of this thread and the current
-    /// device, or nothing if they are not stored.
+    /// Returns the id and device of the default stream that the handle `stream` denotes for the
+    /// calling thread and the current device. Returns nothing if no id is stored.
     [[nodiscard]] static std::optional<cuda_stream_identity> recall(cudaStream_t stream) {
         cuda_device const here = cuda_device::current();
+        // Uses the shared id first, because another thread may have stored a newer one after a
+        // reset of the device.
+        if (is_legacy(stream) && here.ordinal() < most_devices) {
+            std::uint64_t const id = legacy_[here.ordinal()].load(std::memory_order_relaxed);
+            if (id != 0) { return cuda_stream_identity{id, here}; }
+        }
         for (named const& each : own_names().known) {
             if (each.what.id != 0 && each.stream == stream && each.what.device == here) {
                 return each.what;
             }
         }
-        if (!is_legacy(stream) || here.ordinal() >= most_devices) { return std::nullopt; }
-        std::uint64_t const id = legacy_[here.ordinal()].load(std::memory_order_relaxed);
-        return id != 0 ? std::optional{cuda_stream_identity{id, here}} : std::nullopt;
+        return std::nullopt;
     }
 
 private:
     /// Number of devices for which the id of the legacy stream is stored.
     static constexpr int most_devices = 64;
 
-    /// Entry of the table: which stream `stream`, one of the three handles of default streams,
-    /// means on the device `what.device`.
+    /// One entry of the table: the default stream that the handle `stream` denotes on the device
+    /// `what.device`.
     struct named {
         cudaStream_t stream = nullptr;
-        /// The id and device of the stream; the entry is empty if the id is 0.
+        /// The id and device of the stream. If the id is 0, this entry of the table is empty.
         cuda_stream_identity what;
     };
     /// The table of one thread: the default streams that it has used. In a full table, a new entry

@@ -6,9 +6,10 @@
 
 #include <vram/base/align.hpp> // align, default_alignment
 #include <vram/base/call_site.hpp>
-#include <vram/base/contract.hpp>           // expects
-#include <vram/concepts/core/diagnosed.hpp> // synchronous_only
-#include <vram/concepts/property.hpp>       // has_property, host_accessible
+#include <vram/base/contract.hpp>              // expects
+#include <vram/concepts/core/diagnosed.hpp>    // synchronous_only
+#include <vram/concepts/core/refused_free.hpp> // note_refused
+#include <vram/concepts/property.hpp>          // has_property, host_accessible
 #include <vram/cuda/core/cuda_capture_guard.hpp>
 #include <vram/cuda/core/cuda_context.hpp>
 #include <vram/cuda/core/over_aligned.hpp>
@@ -41,8 +42,8 @@ public:
         return p;
     }
 
-    /// Returns null if `bytes` is 0 or the allocation fails. Leaves no error latched in CUDA,
-    /// unless the context is broken.
+    /// Returns a block, or null if `bytes` is 0 or the allocation fails. After a failure,
+    /// `cudaGetLastError` returns no error, unless the context is broken.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -57,8 +58,8 @@ public:
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const block = over_aligned::take_back(p, bytes, alignment, at);
-        // If the device was reset since the last allocation of this object, the block counts as
-        // freed by the reset.
+        // A reset of the device has already freed the block, so CUDA is not called. If the resource
+        // has a function `forget`, this function removes the resource's record of the block.
         if (life() != none && cuda_context::ended({device_.ordinal(), life()})) {
             if constexpr (requires(Resource const& r) { r.forget(block); }) {
                 self().forget(block);
@@ -68,23 +69,25 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // An error of the device guard is only reported, because the memory can
-                           // be freed with any current device.
+                           // If the device cannot be made current, this is reported only: CUDA can
+                           // free the memory with any current device.
                            on.status());
-        cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
-                           {.kind      = error_kind::platform_error,
-                            .pointer   = p,
-                            .bytes     = bytes,
-                            .caller    = at,
-                            .alignment = alignment,
-                            .resource  = Resource::own_name,
-                            .call      = Resource::free_call});
+        bool const freed =
+            cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
+                               {.kind      = error_kind::platform_error,
+                                .pointer   = p,
+                                .bytes     = bytes,
+                                .caller    = at,
+                                .alignment = alignment,
+                                .resource  = Resource::own_name,
+                                .call      = Resource::free_call});
+        if (!freed) [[unlikely]] { detail::note_refused(p); }
     }
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    /// Returns true if both allocate on the same device: without a reset of the device, each can
-    /// free the other's blocks.
+    /// Returns true if `a` and `b` allocate on the same device. Each of them can then free the
+    /// blocks of the other.
     friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
         return a.device_ == b.device_;
     }
@@ -93,7 +96,7 @@ protected:
     explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
 
 private:
-    /// Value of `life_` if this object has allocated nothing yet.
+    /// The value of `life_` before the first allocation. A copy has the value of the original.
     static constexpr unsigned none = ~0U;
 
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
@@ -119,8 +122,8 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // A refusal of pinned or managed memory is not explained by the device's free memory, so
-        // both numbers of the device stay 0.
+        // The device's free memory does not explain why pinned or managed memory was refused. For
+        // such memory, it is not queried, and its numbers in the exception are 0.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);
@@ -137,8 +140,9 @@ private:
     }
 
     cuda_device device_;
-    /// Number of known resets of the device at the last allocation of this object, or `none`. A
-    /// later reset has freed the blocks.
+    /// Number of resets of the device that were known at the last allocation of a block. It is
+    /// `none` before the first allocation. A copy has the value of the original. A later reset has
+    /// freed all blocks.
     mutable unsigned life_ = none;
 };
 

@@ -36,24 +36,27 @@ namespace detail {
 /// Threads   Any thread may call.
 class cuda_exit {
 public:
-    /// Returns true if CUDA must not be called: the process is ending, or its parent called `watch`
-    /// before the `fork`.
+    /// Returns true if CUDA must not be called: the process is ending, or it is a child of `fork`
+    /// and the parent called `watch` before the `fork`.
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Returns the status of `call()`, which waits, frees, queries or copies. If CUDA must not be
-    /// called (`began()`), returns cudaSuccess without the call.
+    /// Calls `call` and returns its status. The call must be one that waits, frees, queries or
+    /// copies. If CUDA must not be called (at process end, or in a child of `fork`), returns
+    /// cudaSuccess instead.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
         cudaError_t const status = call();
         if (status != cudaErrorCudartUnloading) [[likely]] { return status; }
-        // The runtime is shut down, so the process is ending, which vram has not noticed until now.
+        // The CUDA runtime has already shut down, so the process is ending. From now on, `began`
+        // returns true.
         process_exit::note();
         return cudaSuccess;
     }
 
-    /// Returns the status of `call()`, which creates a CUDA object. If CUDA must not be called
-    /// (`began()`), returns an error without the call.
+    /// Makes the call `call()`, which creates a CUDA object other than an event, and returns its
+    /// status. If CUDA must not be called (at process end, or in a child of `fork`), returns an
+    /// error instead.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();
@@ -74,8 +77,8 @@ public:
 private:
     [[nodiscard]] static bool forked() noexcept { return forked_.load(std::memory_order_relaxed); }
 
-    /// True in a child of `fork` whose parent called `watch` before: a handler of `pthread_atfork`
-    /// sets it there.
+    /// True in a child of `fork` if the parent called `watch` before the `fork`. A handler of
+    /// `pthread_atfork` sets this variable in the child.
     static inline constinit std::atomic<bool> forked_{false};
 };
 

@@ -52,8 +52,9 @@ public:
     void note(cuda_stream_view s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         noted&     last   = cuda_stream_cache<noted>::place_of(s.get());
-        // While the epoch is unchanged, `s` is in `streams_`, and the next `synchronize` will
-        // record its event behind this free, so nothing needs to be stored.
+        // Returns at once if this thread has already called `note` for `s` since `epoch_` last
+        // changed. The stream is then in `streams_`, and the next `synchronize` also waits for this
+        // free.
         if (proper && last.stream == s.get() &&
             last.epoch == epoch_.load(std::memory_order_seq_cst)) {
             return;
@@ -73,23 +74,17 @@ public:
             if (proper) { last = {s.get(), epoch_.load(std::memory_order_relaxed)}; }
         } catch (...) {} // no host memory, or `s` is first seen in a capture: not remembered
     }
-    /// Must be called before the program destroys the raw stream `s`. Records an event, for which
-    /// `synchronize` then waits instead of `s`.
+    /// Must be called before the program destroys the raw stream `s`. Records an event behind the
+    /// frees on `s`. A later `synchronize` waits for this event and no longer needs the stream. If
+    /// no event can be recorded, waits for the stream on the host.
     void retire(cuda_stream_view s) noexcept {
-        auto const held = lock_.hold();
         try {
-            user** const at = find(s);
-            if (*at == nullptr) { return; }
-            user const one = std::move(**at);
-            erase(*at);
-            start_epoch();
-            cuda_device_guard const on{one.where};
-            cuda_event              place{one.where};
-            recorded const          how = record(place, one);
-            if (how == recorded::pending || how == recorded::done) {
-                add(retired_, new retired_user{.place = std::move(place)});
-            }
-        } catch (...) {}
+            try_retire(s);
+        } catch (...) {
+            try {
+                s.synchronize();
+            } catch (...) {} // a later trim may then return less memory
+        }
     }
     /// Forgets the stream `s` without a CUDA call: `synchronize` does not wait for its frees. `s`
     /// may already be destroyed.
@@ -108,27 +103,26 @@ public:
             cuda_event              place{where};
             std::uint64_t           frees = 0;
             {
-                // The lock is held during the recording, so that no other thread retires and then
-                // destroys the stream.
+                // Holds the lock until the event is recorded, so that no other thread can call
+                // `retire` for this stream and then destroy the stream.
                 auto const        held = lock_.hold();
                 user const* const each = first_before(streams_, number + 1);
                 if (each == nullptr || each->number != number) { continue; }
-                // From now on, `note` takes the lock for a newer free and increments `frees`, so
-                // that the `erase_if` below keeps the stream.
+                // A free during the wait below must keep the stream in `streams_`. So the next call
+                // of `note` for the stream must not return early: it increments `frees`.
                 start_epoch();
                 frees              = each->frees;
                 recorded const how = record(place, *each);
                 if (how == recorded::captured) { continue; }
             }
-            // Waits for the frees. If no event was recorded, for example because the stream was
-            // destroyed, this returns at once.
+            // Returns at once if no event was recorded, such as for a destroyed stream.
             place.synchronize();
             auto const held = lock_.hold();
             erase_if(streams_,
                      [&](user const& now) { return now.number == number && now.frees == frees; });
         }
-        // Retired streams come last, so that streams which other threads retire during the loop
-        // above are included. `number` must again be above all numbers.
+        // Waits for the events that `retire` recorded. This is the second loop, because another
+        // thread may call `retire` during the first one.
         number = end_of_numbers();
         while (retired_user* const each = pin_before(number)) {
             try {
@@ -150,22 +144,37 @@ private:
         /// Counted reference to the stream, so that an event can be recorded after its
         /// `cuda_stream` was destroyed. Empty for a raw or default stream.
         cuda_stream_hold held;
-        /// Number of calls of `note` for this stream that took the lock. If it changes while
-        /// `synchronize` waits, a newer free may be incomplete, and the stream stays remembered.
+        /// Number of calls of `note` for this stream that did not return early. If the number
+        /// changes while `synchronize` waits, there is a newer free. The stream then stays in
+        /// `streams_`.
         std::uint64_t frees  = 1;
         std::uint64_t number = 0;
         user*         next   = nullptr;
     };
     struct retired_user {
-        /// Event behind the frees of the stream, recorded when it was retired.
+        /// The event that `retire` recorded after the frees on the stream.
         cuda_event place;
-        /// Number of threads in `synchronize` that use this element. While it is above 0, `unpin`
-        /// and `forget_done` do not remove the element.
+        /// Number of threads that wait for `place` in `synchronize`. The element is removed only
+        /// while this number is 0.
         unsigned      pins   = 0;
         std::uint64_t number = 0;
         retired_user* next   = nullptr;
     };
 
+    void try_retire(cuda_stream_view s) {
+        auto const   held = lock_.hold();
+        user** const at   = find(s);
+        if (*at == nullptr) { return; }
+        user const one = std::move(**at);
+        erase(*at);
+        start_epoch();
+        cuda_device_guard const on{one.where};
+        cuda_event              place{one.where};
+        recorded const          how = record(place, one);
+        if (how == recorded::pending || how == recorded::done) {
+            add(retired_, new retired_user{.place = std::move(place)});
+        }
+    }
     [[nodiscard]] static recorded record(cuda_event& place, user const& each) {
         return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
     }
@@ -203,14 +212,15 @@ private:
         while (first != nullptr && first->number >= number) { first = first->next; }
         return first;
     }
-    /// Takes the lock. Returns a number above those of all elements, with which `find_before` and
-    /// `pin_before` begin.
+    /// Takes the lock. Returns a number that is larger than the serial numbers of all elements of
+    /// `streams_` and `retired_`. A search from this number begins at the newest element.
     [[nodiscard]] std::uint64_t end_of_numbers() const noexcept {
         auto const held = lock_.hold();
         return last_number_ + 1;
     }
-    /// Takes the lock. Finds the newest remembered stream with a number below `number`, and sets
-    /// `number` and `where` to its number and device. Returns false if there is none.
+    /// Finds, under the lock, the element of `streams_` with the largest serial number below
+    /// `number`. Sets `number` to this serial number, and `where` to the device of the element's
+    /// stream. Returns false if there is no such element.
     bool find_before(std::uint64_t& number, cuda_device& where) const noexcept {
         auto const        held = lock_.hold();
         user const* const each = first_before(streams_, number);
@@ -219,8 +229,9 @@ private:
         where  = each->where;
         return true;
     }
-    /// Takes the lock. Returns the newest retired stream with a number below `number`, and sets
-    /// `number` to that; null if there is none. `unpin` ends the use.
+    /// Returns, under the lock, the element of `retired_` with the largest serial number below
+    /// `number`, and sets `number` to this serial number. Returns null if there is no such element.
+    /// The element stays in the list until the caller passes it to `unpin`.
     [[nodiscard]] retired_user* pin_before(std::uint64_t& number) noexcept {
         auto const          held = lock_.hold();
         retired_user* const each = first_before(retired_, number);
@@ -230,8 +241,9 @@ private:
         }
         return each;
     }
-    /// Takes the lock. Ends the use of `each` that `pin_before` began. If `done` (its event is
-    /// complete), removes `each` unless another thread uses it.
+    /// Takes the lock, and ends the caller's pin of the element `each` (see `pin_before`). Removes
+    /// the element from `retired_` if no other thread has pinned it and `done` is true: its event
+    /// is complete.
     void unpin(retired_user* each, bool done) noexcept {
         auto const held = lock_.hold();
         --each->pins;
@@ -239,8 +251,9 @@ private:
                  [&](retired_user const& now) { return &now == each && done && now.pins == 0; });
     }
 
-    /// Removes streams whose `cuda_stream` was destroyed, and retired streams, if their work is
-    /// complete. So the lists stay short.
+    /// Keeps the lists short. Removes elements of `retired_` with a complete event. Removes
+    /// elements of `streams_` if the stream's `cuda_stream` was destroyed and the work of the
+    /// stream is complete.
     void forget_done() noexcept {
         start_epoch();
         erase_if(streams_, [](user const& each) {
@@ -263,8 +276,9 @@ private:
         look_at_     = other.look_at_;
         other.start_epoch();
     }
-    /// Returns true if the stream or event is complete; then first calls `synchronize`, because
-    /// CUDA trims memory only after a host wait. Returns false if a call fails.
+    /// Returns true if the work of the stream or event `place` is complete. In this case it also
+    /// calls `synchronize`, because CUDA trims memory only after the host has waited for its free.
+    /// Returns false if a call fails.
     template <class Place>
     [[nodiscard]] static bool seen_done(Place const& place) noexcept {
         try {
@@ -274,26 +288,27 @@ private:
         } catch (...) { return false; } // an error: it is queried again later
     }
 
-    /// Invalidates the cache entries (`noted`) of all threads for this object: their next `note` of
-    /// a stream takes the lock. The caller must hold the lock, or exclude other threads.
+    /// Makes the cache entries (`noted`) of all threads for this object invalid, so that the next
+    /// `note` for a stream takes the lock. The caller must hold the lock or be the only user of the
+    /// object.
     void start_epoch() noexcept { epoch_.store(next_epoch(), std::memory_order_seq_cst); }
     static std::uint64_t next_epoch() noexcept {
         static constinit std::atomic<std::uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;
     }
-    /// Cache entry of a thread: `stream` was in `streams_` when `epoch_` had the value `epoch`.
-    /// While `epoch_` is unchanged, `note` needs no lock for it.
+    /// Entry of a thread's cache. It says that the thread called `note` for `stream` when `epoch_`
+    /// had the value `epoch`. While `epoch_` has this value, `note` for `stream` does nothing.
     struct noted {
         cudaStream_t  stream = nullptr;
         std::uint64_t epoch  = 0;
     };
     static constexpr std::size_t usual = 16;
 
-    /// Returns the link (head of the list or `next`) to the element of the stream `s`. The link is
-    /// null without such an element.
+    /// Returns the address of the link to the element of the stream `s` in the list `streams_`, so
+    /// that the caller can remove the element. The link is null if the list has no such element.
     [[nodiscard]] user** find(cuda_stream_view s) {
-        // The handle of a default stream means several streams, so its id must match too. For other
-        // streams (`id` is 0) the handle is enough.
+        // All default streams of one kind have the same handle, so their ids are compared too. For
+        // other streams, `id` is 0 and only the handle is compared.
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
         user**              at = &streams_;
         while (*at != nullptr && !((*at)->stream == s && (id == 0 || id == (*at)->id))) {
@@ -302,18 +317,18 @@ private:
         return at;
     }
 
-    /// Cache entries (`noted`) are valid only with the present number, which no other object has or
-    /// had. `start_epoch` replaces it.
+    /// A number that no other object has or had. `start_epoch` replaces it. A thread's cache entry
+    /// (`noted`) is valid only if it contains this number.
     std::atomic<std::uint64_t> epoch_{next_epoch()};
     lock                       lock_;
-    // Linked lists, because containers of the standard library would slow down each compilation
-    // with nvcc.
+    // `streams_` and `retired_` are linked lists, because containers of the standard library would
+    // slow down each compilation with nvcc.
     user*         streams_     = nullptr;
     retired_user* retired_     = nullptr;
     std::size_t   count_       = 0; ///< number of elements of `streams_` and `retired_`
-    std::uint64_t last_number_ = 0; ///< serial number of the element that was added last
-    /// When `count_` has reached this number, `note` removes finished streams (`forget_done`)
-    /// before it adds one, so that the lists stay short.
+    std::uint64_t last_number_ = 0; ///< serial number of the element that `add` added last
+    /// Number of elements of both lists at which `note` calls `forget_done`, which removes elements
+    /// with complete work.
     std::size_t look_at_ = usual;
 };
 

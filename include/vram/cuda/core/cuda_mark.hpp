@@ -23,8 +23,8 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        // CUDA 11.7, the first version in which this function may be called without a query if the
-        // device supports it.
+        // CUDA 11.7 is the first version in which cuStreamWriteValue32 may be called without asking
+        // first if the device supports it.
         constexpr unsigned since = 11070;
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }

@@ -17,7 +17,8 @@ namespace detail {
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
     if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
-    // The result at the end of the process and in a child of `fork`, when CUDA is not called.
+    // Sets the result for the case that CUDA is not called: at the end of the process and in a
+    // child of `fork`. All memory then counts as pageable.
     found.type = cudaMemoryTypeUnregistered;
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
     switch (found.type) {

@@ -50,8 +50,8 @@ public:
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            // An older driver does not know the attribute. This is not an error of the program, so
-            // it is cleared.
+            // Clears the error and returns -1 (not known). A driver older than
+            // `cudaDevAttrHostNumaId` refuses the query, which is not an error of the program.
             cuda_error::clear(status);
             return -1;
         }
@@ -76,8 +76,8 @@ private:
         policy_changed_ = ::syscall(SYS_set_mempolicy, preferred, here, max_nodes) == 0;
     }
 
-    /// Restricts the calling thread to those cores of the NUMA node `node` that its affinity
-    /// permits.
+    /// Restricts the calling thread to cores of the NUMA node `node`. Uses only those cores that
+    /// the thread's present CPU affinity permits.
     void prefer_cores(int node) noexcept {
         if (::sched_getaffinity(0, sizeof cores_, &cores_) != 0) { return; }
         char path[64];
@@ -87,7 +87,6 @@ private:
         cpu_set_t near;
         CPU_ZERO(&near);
         int first = 0, last = 0;
-        // The file lists ranges of cores, such as 0-7,16-23.
         while (std::fscanf(list, "%d", &first) == 1) {
             last = first;
             if (std::fscanf(list, "-%d", &last) != 1) { last = first; }

@@ -32,8 +32,8 @@ struct cuda_ranges {
     }
 };
 #else
-/// Without members, because the program is compiled without `VRAM_NVTX` or NVTX is not installed:
-/// no ranges are shown in Nsight.
+/// An empty base, used if the program is compiled without `VRAM_NVTX` or if NVTX is not installed.
+/// No ranges are shown in Nsight.
 struct cuda_ranges {};
 #endif
 

@@ -14,12 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// A cache of data about streams, without a lock: 16 entries for each thread and type `Entry`.
-/// Streams with the same hash of their handles replace each other's entry.
+/// A cache of data about streams, which needs no lock because each thread has its own. Each thread
+/// has 16 entries for each type `Entry`. Streams with the same hash of their handles share one
+/// entry, which contains the data of only one of them.
 template <class Entry>
 struct cuda_stream_cache {
-    /// Returns the calling thread's cache entry for `stream`. It may contain data of another stream
-    /// with the same hash: the caller must compare the handles.
+    /// Returns the calling thread's cache entry for `stream`. The entry may contain data of another
+    /// stream with the same hash of the handle, so the caller must compare the handles.
     [[nodiscard]] static Entry& place_of(cudaStream_t stream) noexcept {
         constexpr std::size_t               places = 16;
         static constinit thread_local Entry table[places];

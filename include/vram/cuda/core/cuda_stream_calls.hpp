@@ -25,13 +25,14 @@ public:
     /// Makes an object without functions of the driver: each query calls the runtime.
     cuda_stream_calls() = default;
 
-    /// Returns the object of the process. The first call looks up the functions of the driver.
+    /// Returns the process-wide object that calls the driver's functions for queries of streams.
+    /// The first call of `here` looks up these functions.
     [[nodiscard]] static cuda_stream_calls const& here() noexcept {
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Returns an object with the functions of the driver, or of the runtime where the driver lacks
-    /// one.
+    /// Looks up the driver's functions for queries of streams, and returns an object that calls
+    /// them. If a function is not found, the object calls the function of the runtime instead.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
         // CUDA 12.0, the first version that has all functions which are looked up here.
         constexpr unsigned since = 12000;
@@ -70,8 +71,9 @@ public:
         id = found;
         return cudaSuccess;
     }
-    /// Returns cudaSuccess if the work of the stream is complete, cudaErrorNotReady (which CUDA
-    /// does not latch) if not, or the error of the query.
+    /// Returns cudaSuccess if the work of the stream is complete, or cudaErrorNotReady if it is
+    /// not. If the query fails, returns the error of the query. A later `cudaGetLastError` does not
+    /// return cudaErrorNotReady.
     [[nodiscard]] cudaError_t query(cudaStream_t stream) const noexcept {
         if (query_ != nullptr) {
             CUresult const status = query_(explicit_name(stream));
@@ -80,8 +82,8 @@ public:
         }
         return cudaStreamQuery(stream);
     }
-    /// Sets the capture mode of the calling thread to `mode`, and sets `mode` to the mode before.
-    /// Returns the status of the call.
+    /// Sets the stream capture mode of the calling thread to `mode`, and then stores the previous
+    /// mode in `mode`. Returns the status of the CUDA call.
     cudaError_t exchange_mode(cudaStreamCaptureMode& mode) const noexcept {
         auto wanted = static_cast<CUstreamCaptureMode>(mode);
         if (exchange_mode_ == nullptr || exchange_mode_(&wanted) != CUDA_SUCCESS) {

@@ -21,9 +21,10 @@ namespace detail {
 
 class cuda_stream_ids; // defined in cuda/core/cuda_stream_ids.hpp
 
-/// A counted reference to a stream that vram created; the last reference destroys the stream. Until
-/// then the handle stays valid, so that an event can be recorded behind the stream's work, unless
-/// the owner calls `cuda_stream::release` or the device is reset.
+/// A counted reference to a stream that vram created. While a reference exists, the stream's handle
+/// stays valid and an event can be recorded on the stream, even if the owner (a `cuda_stream`) was
+/// destroyed. The last reference destroys the stream. If the owner has released the handle, or the
+/// device was reset, references have no effect on the stream.
 ///
 /// Threads   The rules are those of `std::shared_ptr`.
 class cuda_stream_hold {
@@ -86,8 +87,8 @@ private:
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
 
-    /// Drops this reference. The last one destroys the stream, unless the owner released the handle
-    /// or the device was reset.
+    /// Drops this reference. If it was the last reference to the stream, destroys the stream. Does
+    /// not destroy a stream that the owner released, or that a reset of the device destroyed.
     void let_go() noexcept;
 
     shared* its_ = nullptr;

@@ -24,10 +24,10 @@
 namespace vram {
 namespace detail {
 
-/// A table of the ids and devices of streams, which cannot be queried during a capture without
-/// ending the capture. They are stored when vram creates a stream, and at the first query of any
-/// other stream. The table also records which streams were destroyed, because CUDA must not get
-/// their handles.
+/// A table of the ids and devices of streams. It is needed because a query of a stream that is
+/// being captured ends the capture. vram adds a stream to the table when it creates the stream, or
+/// when it first queries the id of a stream of the program. The table also records which streams
+/// were destroyed, so that vram does not pass their handles to CUDA.
 ///
 /// Threads   Any thread may call.
 class cuda_stream_ids {
@@ -40,8 +40,9 @@ public:
         return !cuda_default_streams::contain(stream);
     }
 
-    /// Stores the id and device of `stream`, which must not be in capture. If the device query
-    /// fails or host memory is lacking, removes an older stream's entry with this handle.
+    /// Stores the id and device of `stream` in the table. The stream must not be in a graph
+    /// capture. If that fails, stores nothing, and removes the entry of an older stream with this
+    /// handle.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return cuda_default_streams::note(stream, id); }
@@ -68,8 +69,9 @@ public:
         } catch (...) { forget_others(stream, id); } // no host memory: the next call queries again
     }
 
-    /// Returns the stored id and device of `stream`. Returns nothing if the stream is unknown, or
-    /// was destroyed and the table knows no `cuda_stream_hold` of it.
+    /// Returns the id and device of `stream`, or nothing if the table has no entry for it. Also
+    /// returns nothing for a destroyed stream, unless a `cuda_stream_hold` (a counted reference)
+    /// keeps its handle valid.
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return cuda_default_streams::recall(stream); }
         auto&                  book = all();
@@ -78,13 +80,15 @@ public:
         if (found == nullptr) { return std::nullopt; }
         life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
-        // Known limit: the result is that of a destroyed raw stream if CUDA has given its handle to
-        // a new stream that vram has not queried yet.
+        // Known limit: CUDA may give the handle of a destroyed raw stream to a new stream. Until
+        // vram queries the id of the new stream, `recall` returns the id of the old stream.
         return its.who;
     }
 
-    /// Returns `there` if, as far as is known, the handle still means the stream with the id `id`,
-    /// or else the reason: `another`, `ended` or `reset`. Makes no CUDA call on it.
+    /// Returns `there` if, as far as is known, the handle still denotes the stream with the id
+    /// `id`. Otherwise returns the reason: `another` (a different stream has the handle), `ended`
+    /// (the stream was destroyed), or `reset` (its device was reset). Makes no CUDA call on the
+    /// stream.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
         if (!is_proper(stream)) {
@@ -103,8 +107,8 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// Stores a stream that vram created, and returns the first counted reference to the stream,
-    /// for the owner. Throws `std::bad_alloc`.
+    /// Adds a stream that vram has created to the table. Returns the stream's first counted
+    /// reference, which the stream's owner keeps. Throws `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
@@ -122,42 +126,66 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// Returns a counted reference to the stream, or an empty one if no `cuda_stream_hold` keeps
-    /// the handle valid. The stream must not be destroyed during the call.
+    /// Returns a new counted reference to a stream that vram created. The result is empty for any
+    /// other stream, and for a handle that is no longer valid. The stream must not be destroyed
+    /// during the call.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// Records that the owner of the stream, a `cuda_stream`, was destroyed or, if `given_away`,
-    /// has released the handle to the program. `owner` is its counted reference.
+    /// Returns a new counted reference to a stream whose owner may be destroyed already. The result
+    /// is empty if no other reference to the stream exists, or after a reset of the device.
+    [[nodiscard]] static cuda_stream_hold hold_ended(cudaStream_t stream) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        life* const            found = book.find(stream);
+        if (found == nullptr || found->shared == nullptr) { return {}; }
+        // `its` exists: it is deleted only after `leave` has removed it from the table, under the
+        // lock that is held here. If the number of references (`shares`) is 0, another thread has
+        // dropped the last reference and is about to destroy the stream.
+        cuda_stream_hold::shared& its = *found->shared;
+        std::size_t               now = its.shares.load(std::memory_order_relaxed);
+        while (now != 0) {
+            if (its.shares.compare_exchange_weak(now, now + 1, std::memory_order_relaxed)) {
+                return cuda_stream_hold{&its};
+            }
+        }
+        return {};
+    }
+    /// Records that the owner of a stream, a `cuda_stream`, was destroyed. `given_away`: if true,
+    /// the owner has instead released the handle to the program. `owner`: the owner's counted
+    /// reference.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
         std::scoped_lock const    held{book.mutex};
         life* const               found = book.find(its.stream);
+        // After a reset of the device, a newer stream may have the handle and the entry.
+        bool const newest = found != nullptr && found->shared == &its;
         if (given_away) {
             its.given_away.store(true, std::memory_order_relaxed);
-            if (found != nullptr) { found->shared = nullptr; }
+            if (newest) { found->shared = nullptr; }
             book.changes.fetch_add(1, std::memory_order_release);
             return;
         }
         its.ended.store(true, std::memory_order_release);
-        if (found != nullptr) { book.end(*found); }
+        if (newest) { return book.end(*found); }
+        book.ends.fetch_add(1, std::memory_order_release);
     }
-    /// Returns the id of the stream if a `cuda_stream_hold` keeps its handle valid, or else 0.
-    /// Makes no CUDA call.
+    /// Returns the id of the stream if vram created it and a `cuda_stream_hold` (a counted
+    /// reference) keeps its handle valid. Otherwise returns 0. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// Returns how many ends of streams were recorded. A caller that finds the number unchanged
-    /// need not look for ended streams again.
+    /// Returns a counter that increases when a stream is recorded as ended: it was destroyed, or
+    /// its device was reset. While the counter is unchanged, no further stream has ended.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// Called when the last reference to a stream is dropped, before `cudaStreamDestroy`. From then
-    /// on, `hold` returns no reference to the stream.
+    /// Called when the last `cuda_stream_hold` (counted reference) of a stream is gone, before
+    /// `cudaStreamDestroy`. From then on, `hold` returns no reference to the stream.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -168,8 +196,8 @@ public:
         }
     }
 
-    /// Records that a stream that vram did not create, with this handle and id, was destroyed.
-    /// Records nothing if there is no host memory for it.
+    /// Records that the program destroyed a stream which it had created itself. `id`: the id of the
+    /// stream. If there is no host memory for the record, does nothing.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -179,13 +207,13 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Returns true if the last known stream with this handle is known to have ended: it was
+    /// Returns true if the newest known stream with this handle is recorded as ended: it was
     /// destroyed, or its device was reset.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // If no stream has ended since this thread last found `stream` not ended, it still has not,
-        // and no lock is needed.
+        // If no stream has ended since this thread last got the result false for `stream`, the
+        // result is still false. No lock is needed then.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = cuda_stream_cache<glance>::place_of(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -195,8 +223,8 @@ public:
         last = {stream, so_far};
         return false;
     }
-    /// Returns true if the last known stream with this handle has ended because its device was
-    /// reset.
+    /// Returns true if the newest known stream with this handle is recorded as ended by a reset of
+    /// its device.
     [[nodiscard]] static bool was_reset(cudaStream_t stream) noexcept {
         if (!ended(stream)) { return false; }
         auto&                  book = all();
@@ -204,11 +232,10 @@ public:
         life* const            found = book.find(stream);
         return found != nullptr && found->reset;
     }
-    /// Removes everything that is stored for the handle `stream`.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    /// Entry of a handle: data of the stream that has it, or had it last.
+    /// The entry of one handle in the table: data of the newest known stream with this handle.
     struct life {
         identity who;
         bool     ended = false;
@@ -221,13 +248,13 @@ private:
         static std::uint64_t key_of(cudaStream_t stream) noexcept {
             return reinterpret_cast<std::uintptr_t>(stream);
         }
-        /// Returns the entry of the stream handle, or null if there is none. The caller must hold
-        /// `mutex`.
+        /// Returns the table's entry of this stream handle, or null if there is none. The caller
+        /// must hold the table's lock, `mutex`.
         [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
             return known.find(key_of(stream));
         }
-        /// Returns the entry of the stream handle, and first adds one without data if there is
-        /// none. The caller must hold `mutex`. Throws `std::bad_alloc`.
+        /// Returns the table's entry of this stream handle. If there is none, adds an entry without
+        /// data. The caller must hold the table's lock, `mutex`. Throws `std::bad_alloc`.
         [[nodiscard]] life& get(cudaStream_t stream) {
             if (life* const its = find(stream)) { return *its; }
             known.reserve(1);
@@ -235,8 +262,8 @@ private:
             known.insert(key_of(stream), fresh);
             return *fresh;
         }
-        /// Clears the entry's `ended`, `reset` and `shared`, and corrects the number of ended
-        /// entries, before the entry is reused for a new stream or deleted.
+        /// Resets the table's entry `its` before it is used for a new stream or removed. If the
+        /// entry was marked as ended, decreases the number of ended entries.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended = false;
@@ -253,19 +280,19 @@ private:
         }
 
         std::mutex        mutex;
-        address_map<life> known; ///< the entries of stream handles; a handle's value is the key
-        /// Number of entries of streams that have ended. While it is 0, `cuda_stream_ids::ended`
-        /// needs no lookup.
+        address_map<life> known; ///< the table's entries; the key is the value of the stream handle
+        /// Number of entries that are marked as ended (`life::ended`). While it is 0, the function
+        /// `cuda_stream_ids::ended` needs no lookup.
         std::atomic<std::size_t> ended{0};
-        /// Number of ends recorded so far: a stream was destroyed or its device was reset. Never
-        /// decreases.
+        /// Increases when a stream is recorded as ended: it was destroyed, or its device was reset.
         std::atomic<std::uint64_t> ends{0};
-        /// Cache entries (`announcement`) are valid only with the present number, which `begin`,
-        /// `end`, `leave` and `revive` increment: they may change the `shared` of an entry.
+        /// Increases whenever the member `shared` of a table entry may have changed. A thread's
+        /// cached `announcement` is valid only if it contains the present value of this counter.
         std::atomic<std::uint64_t> changes{1};
     };
-    /// Called after a reset of `device`: marks its stored streams that still exist as ended by the
-    /// reset, also those to which a `cuda_stream_hold` refers.
+    /// Called after a reset of `device`. Marks the streams of `device` in the table as ended by the
+    /// reset. Skips streams that were destroyed before, unless a `cuda_stream_hold` (counted
+    /// reference) has kept them.
     static void end_all(cuda_device device) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -284,8 +311,8 @@ private:
         life* const            found = book.find(stream);
         return found != nullptr && found->shared != nullptr && found->who.id == id;
     }
-    /// Removes the entry of the handle `stream`, unless the entry is of the stream with the id
-    /// `id`.
+    /// Removes the table's entry of the handle `stream`, unless it belongs to the stream with the
+    /// id `id`.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -295,29 +322,30 @@ private:
         book.known.erase(book.key_of(stream));
         delete found;
     }
-    /// Cache entry of a thread: `stream` with the id `id` is in the table, so that `note` need not
-    /// store it again.
+    /// Entry of a thread's cache. It says that the table contains the stream with this handle and
+    /// this id. `note` then returns at once.
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// Cache entry of a thread: `stream` had not ended when `ends` ends of streams were recorded.
-    /// While that number is unchanged, `cuda_stream_ids::ended` needs no lock.
+    /// Entry of a thread's cache. It says that `stream` had not ended when `book::ends` had the
+    /// value `ends`. While that counter is unchanged, `cuda_stream_ids::ended` needs no lock.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// Cache entry of a thread: the id and shared state of `stream`, or 0 and null if no
-    /// `cuda_stream_hold` keeps its handle valid. Usable while `book::changes` equals `changes`.
+    /// Entry of a thread's cache, with the result of `announcement_of(stream)`: the id of the
+    /// stream, and the state `its` that its counted references share. The entry is valid while
+    /// `book::changes` has the value `changes`.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// Returns the id and the shared state of the stream with this handle, or 0 and null if no
-    /// `cuda_stream_hold` keeps the handle valid.
+    /// Returns the id of the stream, and the state that its counted references (`cuda_stream_hold`)
+    /// share. If no reference keeps the handle valid, the id is 0 and the state is null.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -346,8 +374,8 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    // Nothing is done at the end of the process, when CUDA destroys the stream, and in a child of
-    // `fork`, where the mutex may stay locked.
+    // Does nothing if CUDA must not be called. At the end of the process, CUDA destroys the stream
+    // itself. In a child of `fork`, the mutex of the table may be locked for ever.
     if (its_ == nullptr || cuda_exit::began()) { return; }
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);

@@ -11,8 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// Functions of libcuda for virtual memory, looked up once at run time, so that programs need not
-/// link with libcuda. `here` throws `cuda_error` if the driver lacks a function or is too old.
+/// Functions of the driver library libcuda for virtual memory. They are looked up at run time, so
+/// that programs need not link with libcuda. The function `here` returns them. It throws
+/// `cuda_error` if the driver lacks one of them or is too old.
 struct cuda_virtual_calls {
     decltype(&::cuMemGetAllocationGranularity) granularity   = nullptr;
     decltype(&::cuMemAddressReserve)           reserve       = nullptr;
@@ -24,8 +25,8 @@ struct cuda_virtual_calls {
     decltype(&::cuMemSetAccess)                set_access    = nullptr;
     decltype(&::cuMemExportToShareableHandle)  export_handle = nullptr;
 
-    /// Returns the object of the process with all functions. The first call looks them up, and
-    /// throws `cuda_error` if one is not found.
+    /// Returns the process-wide object with the driver's functions for virtual memory. The first
+    /// call looks up the functions. Throws `cuda_error` if one of them is not found.
     [[nodiscard]] static cuda_virtual_calls const& here() {
         // If `look_up` throws, `found` stays uninitialized, and the next call of `here` looks the
         // functions up again.

@@ -129,13 +129,13 @@ public:
     }
 
 private:
-    /// Returns true if a reset of the device since this object was made is known: memory from
-    /// before it is not freed again. Asks the driver.
+    /// Asks the driver, and returns true if the device was reset since this object was made. The
+    /// reset has then freed the memory, so it must not be freed again.
     [[nodiscard]] bool lost() const noexcept {
         return cuda_context::ended({device_.ordinal(), life_});
     }
-    /// Makes one call of the driver with the device current and in relaxed capture mode, and
-    /// returns its status. Throws `cuda_error`.
+    /// Makes the device current, sets the relaxed capture mode, and makes one call of the driver.
+    /// Returns the status of this call. Throws `cuda_error` if a step before the call fails.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -143,16 +143,17 @@ private:
         cuda_capture_guard const  relaxed;
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
-    /// Makes `call`, a driver call that frees something, and reports its error with `p` and
-    /// `bytes`. Does nothing if CUDA must not be called or the device was reset.
+    /// Makes `call`, a driver call that frees something. If the call fails, reports the error to
+    /// the error sink, with `p` and `bytes` as the memory. Does nothing if CUDA must not be called
+    /// or the device was reset.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began() || lost()) { return; }
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           // An error of the device guard is only reported, because the memory can
-                           // be freed with any current device.
+                           // If the device cannot be made current, this is reported only: CUDA can
+                           // free the memory with any current device.
                            on.status());
         // `cuda_virtual_calls::here` does not throw in this function: there is memory to free, so
         // an earlier call has found the driver's functions.
@@ -168,8 +169,9 @@ private:
                       .call     = "returning virtual memory",
                       .text_of  = cuda_error::text_of});
     }
-    /// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` for
-    /// cudaErrorMemoryAllocation, otherwise `cuda_error`.
+    /// Throws unless `status` is cudaSuccess. Throws `out_of_memory` for cudaErrorMemoryAllocation,
+    /// and `cuda_error` for all other errors. `asked`: the numbers that `out_of_memory` contains,
+    /// such as the requested bytes.
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
@@ -199,7 +201,7 @@ private:
     cuda_device                 device_;
     cudaMemAllocationHandleType export_;
     std::size_t                 granularity_ = 0;
-    /// Number of known resets of the device when this object was made.
+    /// Number of resets of the device that were known when this object was made.
     unsigned life_ = 0;
 };
 

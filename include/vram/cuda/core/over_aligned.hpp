@@ -33,10 +33,15 @@ public:
                    : saturating_add(bytes, alignment - default_alignment);
     }
 
-    /// Returns the address for the program: the first aligned one in `block`. For an alignment
-    /// above 256, stores `block` for `take_back`; returns null without host memory for that.
+    /// Returns the address that the program gets: the first address in `block` that has this
+    /// alignment. If `alignment` is above 256, stores `block` in the table, for `take_back`.
+    /// Returns null if there is no host memory for the entry of the table.
     [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
-        if (alignment <= default_alignment) { return block; }
+        if (alignment <= default_alignment) {
+            // Removes the entry of an older block at this address, which a device reset has freed.
+            (void)take(block);
+            return block;
+        }
         void* const p = align_address(block, alignment);
         try {
             auto&                  book = all();
@@ -49,8 +54,9 @@ public:
         return p;
     }
 
-    /// Returns the address to pass to CUDA's free for the program's address `p`, and removes the
-    /// entry of `p`, if any. Reports an `alignment` on the wrong side of 256.
+    /// Called when the program frees `p`. If the table contains `p`, removes it and returns the
+    /// start of the larger block around it. Otherwise returns `p`. Reports an error if `alignment`
+    /// is wrong: it must be above 256 if the table contains `p`, and at most 256 if not.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);
@@ -101,7 +107,7 @@ private:
         return only;
     }
 
-    /// Number of entries of the table. While it is 0, a free needs no lookup and no lock.
+    /// Number of blocks in the table. If not 0, each allocation and each free locks the table.
     static inline constinit std::atomic<std::size_t> count_{0};
 };
 

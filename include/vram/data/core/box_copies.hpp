@@ -12,20 +12,21 @@
 namespace vram {
 namespace detail {
 
-/// One side of a copy: an array, stored row by row (the last dimension is contiguous), and the
-/// position of the box in it.
+/// The source or the target array of a copy, and the position in this array of the copied box (a
+/// rectangular part). The array is stored row by row: its last dimension is contiguous.
 template <std::size_t Rank>
 struct box_side {
     std::size_t const (&extent)[Rank]; ///< number of elements of the array in each dimension
-    std::size_t const (&origin)[Rank]; ///< index of the first element of the box, in each dimension
+    std::size_t const (&origin)[Rank]; ///< index of the copied box's first element in the array
 };
 
-/// A box to copy between two arrays: contiguous runs of `width` bytes, and the dimensions `steps`
-/// in which these runs repeat.
+/// Divides a box (a rectangular part of an array) into runs, to copy it from a source array to a
+/// target array. Each run has `width` bytes and is contiguous in both arrays. `steps` describes
+/// nested loops over the runs, one loop for each remaining dimension.
 template <std::size_t Rank>
 struct box_plan {
-    // One dimension of the box: its number of elements, and the bytes between consecutive ones in
-    // the target (`to`) and in the source (`from`).
+    // One dimension of the copied box: `count` elements. They are `to` bytes apart in the target
+    // array and `from` bytes apart in the source array.
     struct step {
         std::size_t count = 1;
         std::size_t to    = 0;
@@ -42,8 +43,8 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            // If the dimensions inside `d` are contiguous in both arrays, one run of `width` bytes
-            // also covers dimension `d`.
+            // Merges the runs of `width` bytes along dimension `d` into one run if they adjoin each
+            // other, both in the source array and in the target array.
             if (to_stride == width && from_stride == width) {
                 width *= box[d];
             } else if (box[d] > 1) {
@@ -55,8 +56,9 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy of a part of the box from `from` to `to`. The part
-    /// has the dimensions `steps[0]` to `steps[left - 1]`; if `left` is 0, it is one run.
+    /// Calls `visit(pitched_copy)` for each copy of a part of the box. The part begins at `from` in
+    /// the source array and at `to` in the target array. It has the runs of the loops `steps[0]` to
+    /// `steps[left - 1]`. If `left` is 0, the part is one run of `width` bytes.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -80,22 +82,22 @@ struct box_plan {
                 .depth      = slices.count};
     }
 
-    std::size_t to_begin   = 0; ///< offset in bytes of the box in the target array
-    std::size_t from_begin = 0; ///< offset in bytes of the box in the source array
-    /// Number of bytes of a row of the box that are contiguous in both arrays.
+    std::size_t to_begin   = 0; ///< offset in bytes of the copied box in the target array
+    std::size_t from_begin = 0; ///< offset in bytes of the copied box in the source array
+    /// Number of bytes of one run, which is contiguous in the source and in the target array.
     std::size_t width;
-    /// Dimensions of the box that the run of `width` bytes does not cover, innermost first, without
-    /// those of one element. The first `rank` entries are set.
+    /// The loops over the runs, one for each dimension, the innermost first. A dimension needs no
+    /// loop if it has one element, or if each run covers all of it.
     step        steps[Rank + 1];
-    std::size_t rank  = 0; ///< number of dimensions in `steps`
+    std::size_t rank  = 0; ///< number of entries of `steps` that are set
     bool        empty = false;
-    /// True if two rows are farther apart than the largest pitch of CUDA: then each copy moves a
-    /// single row.
+    /// True if rows are more than `most_pitch` bytes apart, which one CUDA copy cannot express.
+    /// Each copy then moves a single run of `width` bytes.
     bool apart = false;
 };
 
-/// Calls `visit(pitched_copy)` for each copy that moves a box of elements from one array into
-/// another. A copy has up to three dimensions.
+/// Calls `visit(pitched_copy)` for each copy that is needed to move a box (a rectangular part) of
+/// elements from one array into another. Each copy has up to three dimensions.
 ///
 ///     std::size_t const origin[] = {z, y, x}, zero[] = {0, 0, 0};
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),

@@ -22,8 +22,8 @@ namespace detail {
 /// The system calls of a `file`, which return -1 with the reason in `errno` if they fail. Tests
 /// replace this class.
 struct file_calls {
-    /// Opens a file. Never waits for the other end of a pipe, and child programs do not inherit the
-    /// descriptor.
+    /// Opens a file and returns its descriptor, or -1. If the file is a pipe, does not wait until
+    /// another process opens it. Child programs do not inherit the descriptor.
     static int open(char const* path, int flags) noexcept {
         return ::open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     }

@@ -12,13 +12,15 @@
 namespace vram {
 namespace detail {
 
-/// Lists the copies between a volume and a tile. A function of the caller receives each as a
-/// `pitched_copy`, and executes or enqueues the copy.
+/// Lists the copies between a volume (an array of up to four dimensions) and one of its tiles.
+/// `gather` and `scatter` pass each copy as a `pitched_copy` to a function of the caller. That
+/// function executes or enqueues the copy.
 ///
 ///     tile_copies<3> const copies{cut, sizeof(float)};
 ///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Cost      One copy for a tile inside a volume of up to three dimensions, and more at a border.
+/// Cost      One copy for a tile inside a volume of up to three dimensions, unless rows are over
+///           2 GiB apart. More for a fourth dimension, and if `gather` repeats border elements.
 template <std::size_t Rank>
 class tile_copies {
 public:
@@ -37,7 +39,7 @@ public:
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            // Number of elements of the tile and of the halo behind it, in this dimension.
+            // Number of elements from the tile's first element to the halo's end, in dimension `d`.
             std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
@@ -45,15 +47,16 @@ public:
         return true;
     }
 
-    /// Calls `visit(pitched_copy)` for each copy that collects tile `index` and its halo at `to`.
-    /// With `boundary::constant`, the caller must write the elements beyond the border itself.
+    /// Calls `visit(pitched_copy)` for each copy of tile `index` and its halo (the elements around
+    /// it) from `volume` to `to`. With `boundary::constant`, these copies do not write the elements
+    /// beyond the border of the volume. The caller must write these elements.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
         all.template walk<0>();
     }
-    /// Calls `visit(pitched_copy)` for each copy that writes tile `index`, without its halo, to the
-    /// volume. `part` states if `from` contains the halo.
+    /// Calls `visit(pitched_copy)` for each copy of tile `index`, without its halo, from `from` to
+    /// `volume`. `part`: whether the memory `from` contains the halo or only the tile.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
@@ -69,8 +72,9 @@ public:
     }
 
 private:
-    /// Finds the boxes to copy for one tile. `walk` divides tile and halo, in each dimension, into
-    /// runs of consecutive elements of the volume; one run of each dimension makes a box.
+    /// Finds the copies for one tile with its halo. `walk` divides each dimension of the tile into
+    /// runs of consecutive elements of the volume. One run in each dimension forms a box (a
+    /// rectangular part of the volume), which `box_copies` copies.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

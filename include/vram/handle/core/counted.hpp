@@ -24,7 +24,8 @@ public:
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
     /// Removes a reference. If it was the last one, destroys the object.
     void drop() noexcept {
-        // acq_rel: the destructor sees all changes that a thread made before it called `drop`.
+        // The order is acq_rel: the thread that destroys the object sees all changes that other
+        // threads made before they called `drop`.
         if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) { end_(this); }
     }
 

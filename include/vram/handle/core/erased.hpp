@@ -64,12 +64,14 @@ public:
         calls_->deallocate_sync(target_, p, bytes, alignment, at);
     }
 
-    /// Returns true if `p` lies in the resource's memory, or nothing if it has no `owns`.
+    /// Returns true if `p` lies in memory of the resource. Returns an empty optional if the
+    /// resource has no function `owns`.
     [[nodiscard]] std::optional<bool> owns(void const* p) const {
         if (calls_->owns == nullptr) { return {}; }
         return calls_->owns(target_, p);
     }
-    /// Returns the figures of the resource, or an empty optional if the resource has no `usage`.
+    /// Returns the counters of the resource, such as live bytes. Returns an empty optional if the
+    /// resource has no function `usage`.
     [[nodiscard]] std::optional<memory_usage> usage() const {
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
@@ -83,13 +85,14 @@ public:
         if (calls_->retire != nullptr) { calls_->retire(target_, s); }
     }
 
-    /// Allocates a block that the stream can use without a wait. Returns null if the resource has
-    /// none or no such function.
+    /// Allocates a block that the stream `s` can use without a wait. Returns null if the resource
+    /// has no such block, or has no function `try_allocate_ready`.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
-                                           std::size_t alignment = default_alignment) const {
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) const {
         return calls_->try_allocate_ready == nullptr
                    ? nullptr
-                   : calls_->try_allocate_ready(target_, s, bytes, alignment);
+                   : calls_->try_allocate_ready(target_, s, bytes, alignment, at);
     }
     /// Returns the size that the resource allocates for a request of `bytes` bytes, or `bytes` if
     /// it has no `rounded_size`.
@@ -114,8 +117,8 @@ public:
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// Sets the peaks of the resource to its present figures, and returns the figures from before,
-    /// if it has peaks.
+    /// Sets the peaks of the resource to the present values, and returns the peaks from before.
+    /// Returns an empty optional if the resource has no function `reset_peaks`.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);
@@ -136,8 +139,8 @@ public:
                a.calls_->equal(a.target_, b.target_);
     }
 
-    /// Calls `to.visit` for each layer of the resource behind the handle, the outermost first,
-    /// which gets the depth `depth`.
+    /// Calls `to.visit` for each layer of the resource that `handle` refers to, the outermost layer
+    /// first. `depth`: number of layers and handles around that resource.
     friend void visit_hidden(erased const& handle, layer_visitor& to, std::size_t depth) {
         handle.calls_->visit(handle.target_, to, depth);
     }
@@ -145,8 +148,8 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Makes the handle hold no resource, because its resource was moved to another handle. To
-    /// allocate or free is a broken contract then.
+    /// Makes the handle empty, after its resource was moved to another handle. Functions that
+    /// allocate or free then call `broken_contract`, which throws or ends the program.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

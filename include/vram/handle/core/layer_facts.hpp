@@ -22,8 +22,8 @@ namespace detail {
 
 class owner_lists;
 
-/// The figures of one layer of a stack, for reports. A figure that the layer does not have is
-/// empty.
+/// Name and counters of one layer of a stack (a resource with all its upstreams), for reports. An
+/// optional member is empty if the layer does not have it, or if the visitor did not ask for it.
 struct layer_facts {
     /// Live bytes and blocks, their peaks, and totals since the start, from a layer that counts
     /// allocations, such as `statistics`.
@@ -31,17 +31,17 @@ struct layer_facts {
         std::uint64_t live, peak, allocated;
         std::uint64_t blocks, peak_blocks, allocations, refused;
     };
-    /// The used bytes and the limit of a layer with a limit, such as `limiting`.
+    /// Used bytes and allowed bytes of a layer with a limit, such as `limiting`.
     struct budget {
         std::size_t used, limit;
     };
 
     std::string_view name;             ///< name of the layer's class
-    std::size_t      depth    = 0;     ///< number of layers above this one
+    std::size_t      depth    = 0;     ///< number of layers and handles above this one
     bool             is_layer = false; ///< true for a layer over one upstream
-    /// true if the layer has one upstream and is stream-ordered
+    /// True for a layer over one upstream with `allocate(stream, ...)`, which takes a stream.
     bool is_ordered  = false;
-    bool is_surveyed = false; ///< true if it can list its free blocks (`free_memory()`)
+    bool is_surveyed = false; ///< true if the layer can list its free blocks (`free_memory()`)
     /// True if the layer or resource computes `usage()` itself; false if it returns the figures of
     /// its upstreams, or has no `usage()`.
     bool                         measures_itself = false;
@@ -50,7 +50,8 @@ struct layer_facts {
     std::optional<sums>          counted{};
     std::optional<budget>        limited{};
     std::optional<std::uint64_t> retries{};
-    /// Lists of the tags, lines and live blocks of a layer `tracking`; null for other layers.
+    /// Lists of tags, program lines and live blocks, which the layer `tracking` keeps; null for
+    /// other layers.
     owner_lists const* owners = nullptr;
 };
 
@@ -58,8 +59,9 @@ struct layer_facts {
 /// outermost first.
 class layer_visitor {
 public:
-    /// Selects the figures that `visit` gets: `names` none, `own` those that the layer counts
-    /// itself, `all` also those of upstreams and of free blocks.
+    /// Selects the counters in the `layer_facts` that `visit` gets. `names`: no counters. `own`:
+    /// counters that the layer itself keeps. `all`: also counters of its upstreams and of its free
+    /// blocks.
     enum class facts : unsigned char { names, own, all };
 
     explicit layer_visitor(facts wanted) noexcept : wanted_{wanted} {}
@@ -97,14 +99,16 @@ concept handing_on =
 template <class R>
 concept hiding_the_type = requires(R const& r, layer_visitor& v) { visit_hidden(r, v, 0); };
 
-/// A layer whose `usage()` is that of `layer_base`, which returns the figures of the upstream.
+/// A layer that counts no bytes itself. Its `usage()` is the function of the base class
+/// `layer_base`, which returns the counters of the upstream.
 template <class R>
 concept passing_on = standing_on_one<R> && requires {
     requires std::same_as<decltype(&R::usage),
                           memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// A resource that counts bytes itself, and does not only return figures of its upstreams.
+/// A resource with a `usage()` that returns counters of its own. A layer or handle that only
+/// returns the counters of other resources does not satisfy this concept.
 template <class R>
 concept measuring_itself =
     measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
@@ -129,7 +133,8 @@ concept repeating = requires(R const& r) {
     { r.retries() } -> std::same_as<std::uint64_t>;
 };
 
-/// A layer with `owners()`, the lists of the tags and lines with live memory. `tracking` is one.
+/// A layer with `owners()`, such as `tracking`. `owners()` returns lists of the tags (names for the
+/// purpose of memory) and of the program lines that have live memory.
 template <class R>
 concept naming_owners = requires(R const& r) {
     { r.owners() } -> std::same_as<owner_lists const&>;

@@ -16,14 +16,16 @@
 
 #include <concepts> // same_as
 #include <cstddef>
+#include <optional>    // optional
 #include <string_view> // string_view
 
 namespace vram {
 namespace detail {
 
-/// A table of pointers to the functions of one resource type, which take the resource as `mr`. For
-/// an optional function that the type lacks, the pointer is null, except that `try_allocate` and
-/// `try_allocate_sync` then call `allocate` and `allocate_sync`.
+/// A table of pointers to the functions of one resource type. Each function takes the address of
+/// the resource as `mr`. If the type lacks an optional function, the pointer is null. This does not
+/// apply to `try_allocate` and `try_allocate_sync`: if the type lacks them, the table has functions
+/// that call `allocate` and `allocate_sync`.
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
@@ -44,9 +46,10 @@ struct resource_calls {
     std::size_t  (*trim)  (void* mr, std::size_t keep);
     void         (*retire)(void* mr, stream);
 
-    void*        (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
+    void*        (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align,
+                                       call_site);
     std::size_t  (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
-    device       (*device_of)   (void const* mr);
+    std::optional<device> (*device_of)(void const* mr);
     std::size_t  (*trim_no_wait)(void* mr);
     free_pieces  (*free_memory) (void const* mr);
     memory_usage (*reset_peaks) (void* mr);
@@ -60,8 +63,8 @@ struct resource_calls {
     std::string_view name; ///< name of the class, for reports
 };
 
-/// Functions that call the functions of a resource of type `R` at an untyped address `mr`. `table`
-/// returns pointers to them.
+/// Functions that take the untyped address `mr` of a resource of type `R`, and call the function of
+/// the resource with the same purpose. `table` returns pointers to them.
 template <resource R>
 struct calls_to {
     using platform = typename R::platform;
@@ -109,17 +112,20 @@ struct calls_to {
     static std::size_t  trim(void* mr, std::size_t keep) { return at(mr).trim(keep); }
     static void         retire(void* mr, stream s) { at(mr).retire(s); }
 
-    static void* try_allocate_ready(void* mr, stream s, std::size_t bytes, std::size_t alignment) {
-        return sited{at(mr)}.try_allocate_ready(s, bytes, alignment);
+    static void* try_allocate_ready(void* mr, stream s, std::size_t bytes, std::size_t alignment,
+                                    call_site from) {
+        return sited{at(mr), from}.try_allocate_ready(s, bytes, alignment);
     }
     static std::size_t rounded_size(void const* mr, std::size_t bytes,
                                     std::size_t alignment) noexcept {
         return at(mr).rounded_size(bytes, alignment);
     }
-    static typename platform::device device_of(void const* mr) { return at(mr).device(); }
-    static std::size_t               trim_no_wait(void* mr) { return at(mr).trim_no_wait(); }
-    static free_pieces               free_memory(void const* mr) { return at(mr).free_memory(); }
-    static memory_usage              reset_peaks(void* mr) { return at(mr).reset_peaks(); }
+    static std::optional<typename platform::device> device_of(void const* mr) {
+        return at(mr).device();
+    }
+    static std::size_t  trim_no_wait(void* mr) { return at(mr).trim_no_wait(); }
+    static free_pieces  free_memory(void const* mr) { return at(mr).free_memory(); }
+    static memory_usage reset_peaks(void* mr) { return at(mr).reset_peaks(); }
     static void raise_peaks(void* mr, memory_usage const& before) { at(mr).raise_peaks(before); }
     static void forget_captures(void* mr) { at(mr).forget_captures(); }
 
@@ -158,7 +164,7 @@ struct calls_to {
         if constexpr (retiring_resource<R>) { calls.retire = retire; }
         if constexpr (reusing_resource<R>) { calls.try_allocate_ready = try_allocate_ready; }
         if constexpr (rounding_resource<R>) { calls.rounded_size = rounded_size; }
-        if constexpr (located_resource<R>) { calls.device_of = device_of; }
+        if constexpr (names_device<R>) { calls.device_of = device_of; }
         if constexpr (promptly_trimmable_resource<R>) { calls.trim_no_wait = trim_no_wait; }
         if constexpr (surveyed_resource<R>) { calls.free_memory = free_memory; }
         if constexpr (peaking_resource<R>) {
@@ -170,51 +176,53 @@ struct calls_to {
     }
 };
 
-/// The functions of a handle that was moved from. An allocation or a free is a broken contract.
+/// The functions of a type-erased handle that was moved from. Those that allocate or free call
+/// `broken_contract`, which throws or ends the program.
 template <class Platform>
 struct calls_to_nothing {
     using stream = typename Platform::stream;
 
-    [[noreturn]] static void refuse() {
-        broken_contract("the handle must hold a resource; it was moved from");
+    [[noreturn]] static void refuse(call_site at) {
+        broken_contract("the handle must hold a resource; it was moved from", at);
     }
 
     static constexpr resource_calls<Platform> table() noexcept {
-        return {
-            .allocate = [](void*, stream, std::size_t, std::size_t, call_site) -> void* {
-                refuse();
-            },
-            .allocate_sync = [](void*, std::size_t, std::size_t, call_site) -> void* { refuse(); },
-            .try_allocate  = [](void*, stream, std::size_t, std::size_t,
-                               call_site) noexcept -> void* { refuse(); },
-            .try_allocate_sync = [](void*, std::size_t, std::size_t, call_site) noexcept -> void* {
-                refuse();
-            },
-            .deallocate         = [](void*, stream, void*, std::size_t, std::size_t,
-                             call_site) noexcept { refuse(); },
-            .deallocate_sync    = [](void*, void*, std::size_t, std::size_t,
-                                  call_site) noexcept { refuse(); },
-            .owns               = nullptr,
-            .usage              = nullptr,
-            .trim               = nullptr,
-            .retire             = nullptr,
-            .try_allocate_ready = nullptr,
-            .rounded_size       = nullptr,
-            .device_of          = nullptr,
-            .trim_no_wait       = nullptr,
-            .free_memory        = nullptr,
-            .reset_peaks        = nullptr,
-            .raise_peaks        = nullptr,
-            .forget_captures    = nullptr,
-            .visit              = [](void const*, layer_visitor& to,
-                        std::size_t depth) { to.visit({.name = "nothing", .depth = depth}); },
-            .equal              = [](void const*, void const*) { return true; },
-            .name               = "nothing"};
+        return {.allocate = [](void*, stream, std::size_t, std::size_t, call_site at) -> void* {
+                    refuse(at);
+                },
+                .allocate_sync = [](void*, std::size_t, std::size_t, call_site at) -> void* {
+                    refuse(at);
+                },
+                .try_allocate       = [](void*, stream, std::size_t, std::size_t,
+                                   call_site at) noexcept -> void* { refuse(at); },
+                .try_allocate_sync  = [](void*, std::size_t, std::size_t,
+                                        call_site at) noexcept -> void* { refuse(at); },
+                .deallocate         = [](void*, stream, void*, std::size_t, std::size_t,
+                                 call_site at) noexcept { refuse(at); },
+                .deallocate_sync    = [](void*, void*, std::size_t, std::size_t,
+                                      call_site at) noexcept { refuse(at); },
+                .owns               = nullptr,
+                .usage              = nullptr,
+                .trim               = nullptr,
+                .retire             = nullptr,
+                .try_allocate_ready = nullptr,
+                .rounded_size       = nullptr,
+                .device_of          = nullptr,
+                .trim_no_wait       = nullptr,
+                .free_memory        = nullptr,
+                .reset_peaks        = nullptr,
+                .raise_peaks        = nullptr,
+                .forget_captures    = nullptr,
+                .visit              = [](void const*, layer_visitor& to,
+                            std::size_t depth) { to.visit({.name = "nothing", .depth = depth}); },
+                .equal              = [](void const*, void const*) { return true; },
+                .name               = "nothing"};
     }
 };
 
 /// The function table of a type-erased handle that was moved from. Functions that allocate or free
-/// call `broken_contract`, which throws or ends the program; the optional ones are null.
+/// call `broken_contract`, which throws or ends the program. Pointers to optional functions are
+/// null.
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 

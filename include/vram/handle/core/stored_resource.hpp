@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    R* mr_; // a pointer, so that this object can be assigned
+    R* mr_; // a pointer, because a reference member would prevent assignment
 };
 
 } // namespace detail

@@ -24,9 +24,9 @@ namespace vram {
 namespace detail {
 
 /// Turns the events of a record into steps for profilers: allocations and frees of blocks, and
-/// changes of segments. If an observed resource allocates its chunks from another observed one,
-/// lists the blocks of the former and the chunks of the latter. Accepts any record, also one with
-/// contradictions.
+/// changes of segments (the chunks of a resource). An observed resource may allocate its chunks
+/// from another observed resource. The steps then contain the blocks of the first and the chunks of
+/// the second. The events of a record may contradict each other.
 class block_story {
     using kind   = memory_event_kind;
     using action = story_step::action;
@@ -35,10 +35,10 @@ public:
     struct block {
         std::uint64_t memory = 0;
         std::uint64_t bytes  = 0;
-        /// Index in `history_record::events` of the event that allocated the block; if `pending`,
-        /// of the event that freed it.
+        /// Index of an event in `history_record::events`: the event that allocated the block or, if
+        /// `pending` is true, the event that freed the block.
         std::uint32_t event = 0;
-        /// True if the block is freed, but a stream may still use it.
+        /// True if the program has freed the block, but a stream may still use the block.
         bool pending = false;
     };
     struct segment {
@@ -68,12 +68,12 @@ public:
     }
 
     [[nodiscard]] std::vector<story_step> const& steps() const noexcept { return steps_; }
-    /// Returns the segments at the end of the record, sorted by address.
+    /// Returns the segments (chunks) at the end of the `history_record`, sorted by address.
     [[nodiscard]] std::vector<segment> const& segments() const noexcept { return segments_; }
-    /// Returns the bytes of the segments at the start of the record.
+    /// Returns the bytes of all segments that exist at the start of the `history_record`.
     [[nodiscard]] std::uint64_t first_reserved() const noexcept { return first_reserved_; }
-    /// Returns the live bytes at the start of the record, counting only blocks that are freed in
-    /// it.
+    /// Returns the bytes of blocks that are live at the start of the `history_record`. Counts only
+    /// blocks that an event of the record frees.
     [[nodiscard]] std::uint64_t first_live() const noexcept { return first_live_; }
 
 private:
@@ -87,8 +87,8 @@ private:
     static constexpr std::size_t   first_step    = ~std::size_t{0};
     static constexpr std::uint32_t all_resources = ~std::uint32_t{0};
 
-    /// A block of one resource that is a chunk of another. `resource` is the resource of the block
-    /// if `lender` is true, otherwise that of the chunk.
+    /// A block that one resource allocated and another resource uses as a chunk. If `lender` is
+    /// true, `resource` allocated the block. Otherwise `resource` uses the block as a chunk.
     struct lent {
         std::uint32_t resource;
         bool          lender;
@@ -96,14 +96,14 @@ private:
     struct range {
         std::uint64_t bytes;
         std::uint32_t resource;
-        /// Number of bytes of the segment that are removed at present; the segment ends once all
-        /// are.
+        /// Number of bytes of the segment that the resource has returned, and has not got again
+        /// since. Once all bytes are returned, the segment ends.
         std::uint64_t removed = 0;
-        /// Index in `steps_` of the step that added the segment; `first_step` if the segment is
-        /// older than the record.
+        /// Index in `steps_` of the step that added the segment. The value is `first_step` if the
+        /// segment existed at the start of the record.
         std::size_t step = first_step;
-        /// `steps_.size()` after the latest step that added or extended the segment; 0 if there is
-        /// none.
+        /// Number of steps that `steps_` had just after the latest step that added or extended the
+        /// segment. The value is 0 if there is no such step.
         std::size_t last = 0;
     };
 
@@ -114,15 +114,14 @@ private:
         for (auto const& [memory, r] : ranges_) { first_reserved_ += r.bytes; }
     }
 
-    /// If the event `order[i]` allocates the address of a live block of the same resource, frees
-    /// that block first: moves its later free forward, or adds a step.
+    /// If the event `order[i]` allocates an address that is live in the same resource, moves the
+    /// event of the free before `order[i]`: two threads may have sent these events in the wrong
+    /// order. If the next 63 events contain no such free, adds a step that frees the live block.
     void free_first(std::vector<std::uint32_t>& order, std::size_t i) {
         history_record::event const& e = from_.events[order[i]];
         if (e.kind != kind::allocated) { return; }
         auto const found = live_.find(e.memory);
         if (found == live_.end() || found->second.resource != e.resource) { return; }
-        // Two threads may have sent the free and this allocation in the wrong order: searches for
-        // the free in the next 63 events.
         std::size_t const end = std::min(order.size(), i + 64);
         for (std::size_t j = i + 1; j < end; ++j) {
             history_record::event const& later = from_.events[order[j]];
@@ -136,7 +135,6 @@ private:
             std::rotate(at(i), at(j), at(j + 1));
             return;
         }
-        // No such event: adds a step that frees the block.
         free_block(order[i], e.memory, found->second.bytes);
     }
 
@@ -160,7 +158,8 @@ private:
         }
     }
 
-    /// If the block of `e` lies in several adjacent segments of one resource, joins the segments.
+    /// If the new block of the event `e` lies in several adjacent segments of one resource, joins
+    /// these segments into one.
     void join_ranges(history_record::event const& e) {
         auto next = ranges_.upper_bound(e.memory);
         if (next == ranges_.begin()) { return; }
@@ -168,8 +167,7 @@ private:
         while (next != ranges_.end() && e.memory - its->first + e.bytes > its->second.bytes &&
                its->first + its->second.bytes == next->first &&
                its->second.resource == next->second.resource) {
-            // Turns the step that added the second segment into a growth of the first, but only if
-            // no later step added or extended the first.
+            // Turns the step that added the second segment into a growth of the first segment.
             if (next->second.step != first_step && its->second.last <= next->second.step) {
                 steps_[next->second.step].what = action::segment_grown;
             }
@@ -189,16 +187,16 @@ private:
         auto const chunk = lent_.find(e.memory);
         if (chunk != lent_.end() &&
             (chunk->second.resource == e.resource) == chunk->second.lender) {
-            lent_.erase(chunk); // the block was a chunk of another resource: no step
+            lent_.erase(chunk); // the block was another resource's chunk, so its free is not listed
             return;
         }
-        // An invalid free (of a live block of another resource, or a second free) makes no step.
-        // The event `free_refused` follows.
+        // Lists no step for an invalid free: the address is live in another resource, or is free
+        // already. An event `free_refused` will follow.
         if (found != live_.end() || freed_.contains(e.memory)) {
             ++invalid_[e.memory];
             return;
         }
-        push(action::freed, i, e.memory, e.bytes); // a block allocated before the record begins
+        push(action::freed, i, e.memory, e.bytes); // the record does not contain the allocation
         first_live_ += e.bytes;
         undo_.erase(e.memory);
         freed_[e.memory] = steps_.size() - 1;
@@ -240,11 +238,11 @@ private:
             return;
         }
         step.what                  = action::free_requested;
-        std::uint32_t const origin = step.origin; // a copy, because `push` may move `step`
+        std::uint32_t const origin = step.origin; // a copy, because `push` may invalidate `step`
         push(action::free_completed, i, e.memory, step.bytes, origin);
     }
-    /// Adds a step that frees each live block of `resource` that begins in the address range. The
-    /// event `i` is the cause.
+    /// Adds a step that frees a block, for each live block of `resource` that begins in the address
+    /// range. The default value means all resources. `i`: index of the event that causes this.
     void free_range(std::uint32_t i, std::uint64_t memory, std::uint64_t bytes,
                     std::uint32_t resource = all_resources) {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;
@@ -261,8 +259,8 @@ private:
                    std::uint32_t i, bool seen) {
         chunks_[{resource, memory}] = bytes;
         auto const above            = live_.upper_bound(memory);
-        // If the chunk begins in a live block of another resource, removes the step of this block,
-        // so that its memory is not listed twice.
+        // If the chunk begins in a live block of another resource, removes the step that allocated
+        // that block. Otherwise profilers would count the same memory twice.
         if (above != live_.begin()) {
             auto const held = std::prev(above);
             if (held->second.resource != resource && memory - held->first < held->second.bytes) {
@@ -277,23 +275,24 @@ private:
             std::uint64_t const distance = memory - before->first;
             range&              r        = before->second;
             if (r.resource == resource && growing_.contains(resource) && distance <= r.bytes) {
-                // The first `back` bytes of the chunk lie in the segment and no longer count as
-                // removed; the others extend the segment at its end.
+                // The first `back` bytes of the chunk lie in the segment, and are no longer counted
+                // as removed. The other bytes extend the segment, at most up to the next one.
                 std::uint64_t const back = std::min(bytes, r.bytes - distance);
-                std::uint64_t const more = bytes - back;
-                std::uint64_t const end  = before->first + r.bytes;
+                std::uint64_t const most =
+                    (after != ranges_.end() ? after->first : ~std::uint64_t{0}) - before->first;
+                std::uint64_t const more = std::min(bytes - back, most - std::min(most, r.bytes));
                 r.removed -= std::min(r.removed, back);
-                r.bytes += more;
                 if (more != 0 && seen) {
-                    push(action::segment_grown, i, end, more);
+                    push(action::segment_grown, i, before->first + r.bytes, more);
                     r.last = steps_.size();
                 }
+                r.bytes += more;
                 return;
             }
-            // A chunk that begins in another segment makes none: segments must not overlap.
+            // Segments must not overlap. Ignores a chunk that begins in another segment.
             if (distance < r.bytes) { return; }
         }
-        // A chunk that reaches into the next segment makes none: segments must not overlap.
+        // Segments must not overlap. Ignores a chunk that extends into the next segment.
         if (after != ranges_.end() && after->first - memory < bytes) { return; }
         ranges_[memory] = {bytes, resource};
         if (seen) {
@@ -334,12 +333,12 @@ private:
             push(action::segment_removed, i, each->first, r.bytes);
             each = ranges_.erase(each);
         }
-        // If no segment of this resource is in the range, the chunk is probably a block of another
-        // observed resource. The event `freed` of that block must make no step.
+        // The resource has no segment here, so the chunk is probably a block of another observed
+        // resource. The later free of that block must not be listed, so stores its address.
         if (!ours) { lent_.try_emplace(memory, lent{resource, false}); }
     }
-    /// Lists the segments at the end of the record with their blocks: the live ones, and freed ones
-    /// that fill a chunk and await the event `free_completed`.
+    /// Lists the segments at the end of the record with their blocks. A freed block is listed too
+    /// if it fills a whole chunk and the event `free_completed` for it has not come yet.
     void end() {
         std::map<std::uint64_t, block> blocks;
         for (auto const& [memory, b] : live_) {
@@ -381,19 +380,18 @@ private:
     std::uint64_t           first_reserved_ = 0;
     std::uint64_t           first_live_     = 0;
 
-    std::unordered_set<std::uint32_t>   completing_; ///< resources with an event `free_completed`
-    std::unordered_set<std::uint32_t>   growing_;    ///< resources with chunks that can grow
+    std::unordered_set<std::uint32_t>   completing_; ///< resources that send `free_completed`
+    std::unordered_set<std::uint32_t>   growing_;    ///< indices of resources with chunks that grow
     std::map<std::uint64_t, live_block> live_;
-    /// Freed blocks by address. An event `free_refused` makes them live again.
+    /// Freed blocks, by address. The event `free_refused` makes such a block live again.
     std::unordered_map<std::uint64_t, live_block>  undo_;
-    std::unordered_map<std::uint64_t, std::size_t> freed_; ///< by address: index of the free's step
-    /// Blocks of one resource that are chunks of another, by address. Their frees make no step.
+    std::unordered_map<std::uint64_t, std::size_t> freed_; ///< freed address to index in `steps_`
+    /// By address: blocks that one resource allocated and another resource uses as chunks.
     std::unordered_map<std::uint64_t, lent> lent_;
-    /// Number of invalid frees at each address, for each of which an event `free_refused` is
-    /// expected.
+    /// By address: number of invalid frees for which no event `free_refused` has come yet.
     std::unordered_map<std::uint64_t, std::size_t> invalid_;
     std::map<key, std::uint64_t>                   chunks_;
-    std::map<std::uint64_t, range>                 ranges_; ///< present segments, by address
+    std::map<std::uint64_t, range>                 ranges_; ///< segments that exist, by address
 };
 
 } // namespace detail

@@ -16,6 +16,7 @@
 #include <cstring>      // memcpy
 #include <string>       // string
 #include <string_view>  // string_view
+#include <sys/stat.h>   // stat
 #include <system_error> // generic_category
 #include <unistd.h>     // getpid
 #include <utility>
@@ -24,9 +25,10 @@
 namespace vram {
 namespace detail {
 
-/// A new file. Writes to a temporary ".part" file, which `close` renames to the wanted name, so
-/// that a file of that name is always complete. Without `close`, the destructor removes the ".part"
-/// file. Throws `file_error`.
+/// A new file, which gets its name when it is complete. Bytes go to a temporary ".part" file, and
+/// `close` renames this file to `path`. Without `close`, the destructor removes the ".part" file.
+/// A pipe or a device, such as /dev/null, is not replaced: bytes go to it directly. Throws
+/// `file_error`.
 ///
 ///     byte_file out{path};
 ///     out << "Thread,Time\n" << 17;
@@ -34,8 +36,14 @@ namespace detail {
 class byte_file {
 public:
     explicit byte_file(std::string path) : path_{std::move(path)}, room_(1 << 16) {
+        struct stat there = {};
+        if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+            file_ = std::fopen(path_.c_str(), "wb");
+            if (file_ == nullptr) { fail(); }
+            return;
+        }
         std::string const beginning = path_ + "." + std::to_string(::getpid()) + "-";
-        do { // tries further numbers: an ended process with this id may have left files
+        do { // tries the next number if an ended process has left a ".part" file of this name
             part_ = beginning + std::to_string(files_.fetch_add(1)) + ".part";
             file_ = std::fopen(part_.c_str(), "wbx");
         } while (file_ == nullptr && errno == EEXIST);
@@ -46,7 +54,7 @@ public:
     ~byte_file() {
         if (file_ == nullptr) { return; }
         static_cast<void>(std::fclose(file_));
-        static_cast<void>(std::remove(part_.c_str()));
+        if (!part_.empty()) { static_cast<void>(std::remove(part_.c_str())); }
     }
 
     byte_file& operator<<(std::string_view text) {
@@ -84,18 +92,20 @@ public:
         room_[used_++] = static_cast<char>(static_cast<std::uint8_t>(value));
     }
 
-    /// Writes the buffered bytes and gives the file its wanted name. If that fails, throws
-    /// `file_error` and leaves an older file unchanged.
+    /// Writes the buffered bytes, closes the ".part" file and renames it to the path of the
+    /// constructor. If one of these steps fails, throws `file_error`; an older file with this path
+    /// then stays unchanged.
     void close() {
         flush();
         std::FILE* const file = file_;
         file_                 = nullptr;
-        if (std::fclose(file) != 0 || std::rename(part_.c_str(), path_.c_str()) != 0) {
-            int const why = errno;
-            static_cast<void>(std::remove(part_.c_str()));
-            errno = why;
-            fail();
-        }
+        bool const closed     = std::fclose(file) == 0;
+        bool const direct     = part_.empty();
+        if (closed && (direct || std::rename(part_.c_str(), path_.c_str()) == 0)) { return; }
+        int const why = errno;
+        if (!direct) { static_cast<void>(std::remove(part_.c_str())); }
+        errno = why;
+        fail();
     }
 
 private:
@@ -120,7 +130,7 @@ private:
     static inline constinit std::atomic<unsigned> files_{0}; ///< number of the next ".part" file
 
     std::string       path_;
-    std::string       part_;
+    std::string       part_; ///< path of the ".part" file; empty for a pipe or a device
     std::FILE*        file_ = nullptr;
     std::vector<char> room_;
     std::size_t       used_    = 0;

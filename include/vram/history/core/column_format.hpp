@@ -14,12 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// The file format of `history_columns`: the eight characters of `magic`, then the rows below, with
-/// members of `history_record`. What follows "count, then" is repeated for each entry. A number is
-/// an LEB128 integer; a text is the number of its bytes and its bytes.
+/// The file format of `history_columns`. A file begins with the eight characters of `magic` or
+/// `magic_with_escape`. Then come the members of `history_record` in the rows below. The values
+/// after "count" are repeated for each entry. The first entry of tags, sites, resources and stacks
+/// is empty, and left out. A number is an LEB128 integer. A text is its size, and then its bytes.
 ///
 ///     device, overwritten
-///     tags:      count, then texts; the empty entry 0 of each table is left out
+///     tags:      count, then text
 ///     sites:     count, then file, function, line
 ///     resources: count, then name, identity
 ///     stacks:    count, then the number of addresses and the addresses
@@ -29,9 +30,9 @@ namespace detail {
 ///                index in the contexts; time; address without its `shift` lowest bits;
 ///                bytes + 1, or 0 if the last event before it at this address has as many bytes
 ///
-/// Times and addresses are stored as differences from the event before: 0, -1, 1, -2 as the numbers
-/// 0, 1, 2, 3 (zigzag). If an event has `escape - 1` bytes or more, the file begins with
-/// `magic_with_escape`, and the last column has `escape` and then the bytes.
+/// Times and addresses are stored as differences from the event before. The numbers 0, 1, 2, 3 mean
+/// the differences 0, -1, 1, -2 (zigzag). If `bytes` of an event is `escape - 1` or more, the last
+/// column has `escape`, then `bytes`. Such a file begins with `magic_with_escape`.
 struct column_format {
     static constexpr std::string_view magic             = "VRAMHIS1";
     static constexpr std::string_view magic_with_escape = "VRAMHIS2";
@@ -53,8 +54,8 @@ struct column_format {
     }
 };
 
-/// Reads numbers and texts from memory. A read beyond the end, or a number of more than 64 bits,
-/// throws `file_error`.
+/// Reads numbers and texts in the encoding of `column_format` from memory. If a read goes beyond
+/// the end, or a number has more than 64 bits, throws `file_error`.
 class column_reader {
 public:
     column_reader(std::string_view from, std::string const& path, std::size_t offset = 0) noexcept
@@ -77,8 +78,8 @@ public:
         if (n > most) { fail(file_error::reason::damaged); }
         return n;
     }
-    /// Returns the next number, a count of entries of at least `each` bytes. Throws `file_error` if
-    /// the bytes behind it are too few for these entries.
+    /// Reads and returns the number of entries of the list that follows. Throws `file_error` if too
+    /// few bytes are left for so many entries of `each` bytes.
     [[nodiscard]] std::size_t count(std::size_t each) {
         std::uint64_t const n = number();
         if (n > (from_.size() - at_) / each) { fail(file_error::reason::ends_early); }
@@ -89,8 +90,8 @@ public:
         at_ += size;
         return from_.substr(at_ - size, size);
     }
-    /// Returns a reader of the next column, which begins with its size in bytes. This reader goes
-    /// on behind the column.
+    /// Returns a reader of the next column of events, which begins with its size in bytes. The next
+    /// read by this object begins behind the column.
     [[nodiscard]] column_reader part() {
         std::string_view const bytes = text();
         return {bytes, path_, offset_ + at_ - bytes.size()};

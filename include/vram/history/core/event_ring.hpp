@@ -12,15 +12,17 @@
 #include <cstdint>
 #include <memory> // unique_ptr
 #include <mutex>  // mutex, lock_guard
-#include <new>    // nothrow
+#include <new>    // bad_alloc, nothrow
 #include <vector> // vector
 
 namespace vram {
 namespace detail {
 
-/// Keeps at least the last `capacity` records of `width` words, the first of which is the time.
-/// Each thread fills a page of its own, then takes an unused page or the page that became full
-/// first. Without host memory fewer records are kept. Any thread may call any function.
+/// A ring of records, each of which has `width` words of 64 bits. The first word must be the time.
+/// Keeps at least the last `capacity` records if there is enough host memory. The records lie in
+/// pages. A thread that has filled its page takes an unused page. If no page is unused, the thread
+/// takes the page that became full first, and overwrites its records. Any thread may call any
+/// function.
 ///
 ///     event_ring ring{1 << 18, 2};
 ///     ring.append(thread_number(), [&](event_ring::place to) {
@@ -35,9 +37,9 @@ public:
         : width_{width},
           page_records_{static_cast<std::uint32_t>(
               std::clamp(capacity / 16, std::size_t{8}, std::size_t{256}))},
-          // One page more than `capacity` records need for each write position (`first_`, `last_`),
-          // because the page of a position may be partly filled.
-          pages_((capacity + page_records_ - 1) / page_records_ + most_first + 1) {
+          // Besides the pages for `capacity` records, each writer (an element of `first_`, or
+          // `last_`) needs one page, because the page that a writer fills may be almost empty.
+          pages_(pages_for(capacity) + most_first + 1) {
         add_unused(pages_.data(), pages_.size());
     }
     event_ring(event_ring const&)            = delete;
@@ -45,8 +47,8 @@ public:
 
     [[nodiscard]] std::size_t width() const noexcept { return width_; }
 
-    /// Stores a record. `number` is the number of the calling thread; `fill(to)` writes all words
-    /// of the record to `to`, a `place`.
+    /// Stores a record. `number`: number of the calling thread, from `thread_number()`. `fill(to)`
+    /// must call `to.store(index, word)` for each word of the record.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned number, Fill const& fill) noexcept {
         if (has_own_place(number)) [[likely]] {
@@ -62,8 +64,8 @@ public:
         return number < most_first;
     }
 
-    /// The memory of one record of `width` words (64-bit numbers). A word that is not stored keeps
-    /// an older value.
+    /// The memory of one record, to which the function `fill` of `append` writes the words. A word
+    /// that `fill` does not store has an arbitrary value.
     class place {
     public:
         [[gnu::always_inline]] void store(std::size_t index, std::uint64_t value) const noexcept {
@@ -76,8 +78,9 @@ public:
         word* at_;
     };
 
-    /// Calls `take(words)` with a copy of each stored record, valid until `take` returns. Skips
-    /// pages that a thread overwrites meanwhile.
+    /// Calls `take(words)` for each stored record. `words` points to a copy of the record's words,
+    /// which is valid until `take` returns. Leaves out a page that a thread begins to overwrite
+    /// during the copy.
     template <class Take>
     void read(Take const& take) const {
         std::vector<std::uint64_t> copy(width_ * page_records_);
@@ -89,15 +92,15 @@ public:
             for (std::size_t i = 0; i != count * width_; ++i) {
                 copy[i] = from[i].load(std::memory_order_acquire);
             }
-            // A writer increments `lap` before it overwrites a word: if `lap` has changed, the copy
-            // may mix two uses of the page.
+            // If `lap` has changed, a thread has begun to overwrite the page. The copy may then mix
+            // old and new records, so it is not used.
             if (each.lap.load(std::memory_order_acquire) != lap) { return; }
             for (std::size_t i = 0; i != count; ++i) { take(copy.data() + i * width_); }
         });
     }
 
-    /// Returns the time of the latest overwritten record, or 0 if none was overwritten. If called
-    /// after `read`, there may be gaps between the records before this time.
+    /// Returns the time of the latest overwritten record, or 0 if no record was overwritten. An
+    /// earlier `read` may lack some of the records that are older than this time.
     [[nodiscard]] std::uint64_t horizon() const noexcept {
         return horizon_.load(std::memory_order_acquire);
     }
@@ -120,8 +123,8 @@ private:
     static constexpr unsigned most_first = 64;
 
     struct page {
-        /// Incremented when a thread gets the page, before the thread overwrites records, so that
-        /// `read` can detect this.
+        /// Number of times that threads have taken this page. A thread increments this number
+        /// before it overwrites the records, so that `read` notices the change.
         std::atomic<std::uint64_t> lap{0};
         /// Number of records that can still be written to the page; also 0 before its first use.
         std::atomic<std::uint32_t> left{0};
@@ -138,13 +141,19 @@ private:
         page*         into = nullptr;
         std::uint32_t left = 0; ///< number of further records for which the page `into` has room
     };
-    /// Write positions of 64 thread numbers, and 64 further pages for the ring, because each of
-    /// these threads may keep a partly filled page.
+    /// The writers of 64 thread numbers, and 64 additional pages for the ring, because each of
+    /// these writers may hold a partly filled page.
     struct group {
         writer writers[most_first];
         page   pages[most_first];
     };
 
+    /// Returns the number of pages of `capacity` records. If so many records would not fit in the
+    /// address space, throws `std::bad_alloc`.
+    [[nodiscard]] std::size_t pages_for(std::size_t capacity) const {
+        if (capacity > ~std::size_t{0} / (width_ * sizeof(word))) { throw std::bad_alloc{}; }
+        return (capacity + page_records_ - 1) / page_records_;
+    }
     template <class Visit>
     void for_each_page(Visit const& visit) const {
         for (page const& each : pages_) { visit(each); }
@@ -171,11 +180,11 @@ private:
                 return put(own->writers[number % most_first], fill);
             }
         }
-        std::lock_guard const held{last_lock_}; // shared by threads: they take turns with a lock
+        std::lock_guard const held{last_lock_}; // all other threads share the writer `last_`
         put(last_, fill);
     }
-    /// Returns the writers of the 64 thread numbers from 64 * (`index` + 1) on, or null without
-    /// host memory.
+    /// Returns the group of the 64 writers for the thread numbers from 64 * (`index` + 1) on.
+    /// Allocates the group at its first use. Returns null if there is no host memory.
     [[gnu::noinline]] group* others(unsigned index) noexcept {
         if (group* const made = others_[index].load(std::memory_order_acquire)) { return made; }
         std::lock_guard const held{mutex_};
@@ -194,8 +203,8 @@ private:
         }
     }
 
-    /// Gives the writer `w` an unused page, or the page that became full first. Returns false if
-    /// there is neither.
+    /// Gives the writer `w` a new page: an unused page, or the page that became full first. Returns
+    /// false if there is no such page.
     [[gnu::noinline, gnu::cold]] bool next(writer& w) noexcept {
         std::lock_guard const held{mutex_};
         if (w.into != nullptr) {
@@ -219,8 +228,8 @@ private:
             horizon_.store(std::max(horizon(), last), std::memory_order_release);
         }
         found.left.store(page_records_, std::memory_order_release);
-        // Words stored later are release stores, so that a `read` that copies one of them also sees
-        // the new `lap`.
+        // Announces that the page will be overwritten. A `read` that copies a new word also sees
+        // the new `lap`, because each word is stored with release order.
         found.lap.fetch_add(1, std::memory_order_release);
         found.words.store(found.owner.get(), std::memory_order_release);
         w.into = &found;
@@ -255,8 +264,9 @@ private:
     std::atomic<group*>    others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<group> owners_[most_thread_numbers / most_first - 1];
     std::mutex             last_lock_;
-    /// Write position shared by threads without their own: with a number from `most_thread_numbers`
-    /// on, or no host memory for their `group`. Guarded by `last_lock_`.
+    /// Writer of all threads that have no writer of their own: their number is at least
+    /// `most_thread_numbers`, or there was no host memory for their `group`. Guarded by
+    /// `last_lock_`.
     writer last_;
 };
 

@@ -8,7 +8,8 @@
 #include <vram/base/call_stack.hpp>
 #include <vram/base/core/lock.hpp>
 #include <vram/base/core/report_caught.hpp>
-#include <vram/base/tag.hpp>          // memory_tag
+#include <vram/base/tag.hpp> // memory_tag
+#include <vram/concepts/core/owning_process.hpp>
 #include <vram/concepts/observer.hpp> // memory_event_kind
 #include <vram/history/core/byte_file.hpp>
 #include <vram/history/core/event_ring.hpp>
@@ -55,8 +56,8 @@ struct history_words {
         return std::bit_cast<call_stack>(static_cast<std::uintptr_t>(word));
     }
 
-    /// Returns the line as a number, which `line` converts back, or 0 (unknown) if `call_site` does
-    /// not have 64 bits.
+    /// Returns a source line (`call_site`) as a number, which `line` converts back. Returns 0, an
+    /// unknown line, if the type `call_site` does not have 64 bits.
     [[nodiscard]] static std::uint64_t pack(call_site at) noexcept {
         if constexpr (sizeof(call_site) == sizeof(std::uint64_t)) {
             return std::bit_cast<std::uint64_t>(at);
@@ -75,12 +76,14 @@ struct history_words {
 
 class history_state;
 
-/// A file that a `history_trigger` writes: the path, and the format.
+/// A file that a `history_trigger` writes: the path, the format, and the process that writes it.
 struct history_file {
     std::string path;
     void (*format)(history_record const&, byte_file&);
+    owning_process owner{};
 
-    /// Writes the events of `from` to the file `path`. Reports an error to the error sink.
+    /// Writes the events of `from` to the file `path`, but not in a forked child, which would
+    /// replace the file of its parent. Reports an error to the error sink.
     void write(history_state const& from) const noexcept;
     /// Called in a `catch` block of `write`: reports the caught exception to the error sink.
     static void report() noexcept {
@@ -90,8 +93,9 @@ struct history_file {
     }
 };
 
-/// The stored events and the chunks of a `history`. The copies of the `history` and its triggers
-/// share one object. Any thread may call any function.
+/// The stored events of a `history`, and the present chunks of its resources. All copies of a
+/// `history`, and its triggers (`history_trigger`), use one `history_state`. Any thread may call
+/// any function.
 class history_state {
 public:
     history_state(std::size_t events, unsigned frames, std::uint32_t device)
@@ -99,8 +103,8 @@ public:
           frames_{frames},
           device_{device} {}
 
-    /// Stores an event of the calling thread, which has the number `thread`. `fill(to)` must store
-    /// the words of the event in `to`, except the time, which is stored here.
+    /// Stores an event of the calling thread, which has the number `thread`. This function stores
+    /// the time; `fill(to)` must store the other words of the event (see `history_words`) in `to`.
     template <class Fill>
     [[gnu::always_inline]] void append(unsigned thread, Fill const& fill) noexcept {
         ring_.append(thread, [&](event_ring::place to) {
@@ -108,8 +112,8 @@ public:
             fill(to);
         });
     }
-    /// Stores an event of any kind. If it adds or removes a chunk or maps pages, also updates the
-    /// list of chunks; after a refusal, also writes the files of `write_on_refusal`.
+    /// Stores an event of any kind. If the event is about chunks, also updates the present chunks.
+    /// If it is a refusal, may also write the files of `write_on_refusal`.
     template <class Fill>
     [[gnu::noinline]] void append_rare(memory_event_kind kind, unsigned thread,
                                        Fill const& fill) noexcept {
@@ -164,14 +168,15 @@ public:
         }
         std::vector<std::uint64_t>                         copied;
         std::vector<std::pair<std::uint64_t, std::size_t>> order;
-        made.overwritten = ring_.overwritten();
         ring_.read([&](std::uint64_t const* words) {
             if (words[history_words::time] > until) { return; }
             order.emplace_back(words[history_words::time], copied.size());
             copied.insert(copied.end(), words, words + ring_.width());
         });
-        // Removes events older than the latest overwritten one: events that followed them, such as
-        // the free of a block, may be among the overwritten ones.
+        // Counted after `read`, which leaves out events that are overwritten meanwhile.
+        made.overwritten = ring_.overwritten();
+        // Removes the events that are older than the latest overwritten event. Events that followed
+        // them, such as the free of a block, may have been overwritten.
         made.overwritten += std::erase_if(
             order, [horizon = ring_.horizon()](auto const& e) { return e.first < horizon; });
         std::sort(order.begin(), order.end());
@@ -185,8 +190,8 @@ public:
     }
 
 private:
-    /// Converts stored events into those of a `history_record`: replaces pointers by indices in its
-    /// tables, and adds the entries. Equal pointers get one entry.
+    /// Converts stored events into events of a `history_record`. Replaces each pointer or tag
+    /// number by an index in a table of the record. A new value gets a new entry in this table.
     class interned {
     public:
         explicit interned(history_record& into) : into_{into} {}
@@ -276,14 +281,14 @@ private:
         char const*   name;
     };
 
-    /// Updates `chunks_`, which has all present chunks, by an event. `words` are those of the
-    /// event.
+    /// After an event, updates `chunks_` (the present chunks) and `growing_` (resources with chunks
+    /// that grow). `words`: the words of the event, in the order of `history_words::index`.
     void change_chunks(memory_event_kind kind, std::uint64_t const* words) noexcept {
         using w                      = history_words;
         std::uint64_t const resource = words[w::resource];
         std::uint64_t const memory   = words[w::memory];
-        // A chunk of virtual memory is added in parts, but removed as a whole: erases all entries
-        // of `chunks_` in its range.
+        // Erases all entries of `chunks_` that begin in the removed chunk. A chunk of virtual
+        // memory has several entries, because it is added in parts, but removed as a whole.
         if (kind == memory_event_kind::chunk_removed) {
             auto const first = chunks_.lower_bound({resource, memory});
             auto       last  = first;
@@ -326,15 +331,16 @@ private:
     /// Size and name of each present chunk, by identity of the resource and address. Guarded by
     /// `lock_`.
     std::map<std::pair<std::uint64_t, std::uint64_t>, chunk> chunks_;
-    /// The files that are written after a refused request. Guarded by `lock_`.
+    /// Files to write after a refused request (see `write_on_refusal`). Guarded by `lock_`.
     std::vector<history_file> on_refusal_;
-    /// Identities of the resources that have mapped pages. Guarded by `lock_`.
+    /// Identities of the resources with chunks that grow by mapped pages. Guarded by `lock_`.
     std::set<std::uint64_t>   growing_;
     std::atomic<bool>         writes_on_refusal_{false};
     std::atomic<std::int64_t> last_write_{-1};
 };
 
 inline void history_file::write(history_state const& from) const noexcept {
+    if (!owner.is_current()) { return; }
     try {
         byte_file out{path};
         format(from.record(), out);

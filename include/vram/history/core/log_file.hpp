@@ -6,6 +6,7 @@
 
 #include <vram/base/core/lock.hpp>
 #include <vram/base/core/report_caught.hpp>
+#include <vram/concepts/core/owning_process.hpp>
 #include <vram/data/file_error.hpp>
 
 #include <algorithm> // min
@@ -23,16 +24,17 @@
 #include <sys/stat.h>   // fstat
 #include <sys/types.h>  // off_t
 #include <system_error> // generic_category
-#include <unistd.h>     // close, ftruncate
+#include <unistd.h>     // access, close, ftruncate, getcwd
 #include <utility>
 
 namespace vram {
 namespace detail {
 
-/// Appends lines to a file through a memory mapping, so that they stay in the file if the process
-/// is killed. A file that a line would make larger than `most_bytes` (0 means no limit) is first
-/// renamed to PATH.1, or emptied if `older_files` is 0. Any thread may append, but not in a forked
-/// child process.
+/// A text file to which lines are appended through a memory mapping. If the process is killed, the
+/// lines appended before stay in the file. `most_bytes`: largest size of the file, where 0 means no
+/// limit. Before a line exceeds this size, the file is renamed to PATH.1, or emptied if
+/// `older_files` is 0. Any thread may call `append`. A forked child process only counts its lines
+/// as lost, and its destructor leaves the file unchanged.
 ///
 ///     log_file log{"run.csv", "Thread,Time\n", 0, 0};
 ///     log.append("1,12:00\n");
@@ -42,7 +44,7 @@ namespace detail {
 class log_file {
 public:
     log_file(std::string path, std::string header, std::size_t most_bytes, unsigned older_files)
-        : path_{std::move(path)},
+        : path_{most_bytes != 0 ? absolute(std::move(path)) : std::move(path)},
           header_{std::move(header)},
           most_bytes_{most_bytes},
           older_files_{older_files} {
@@ -53,6 +55,10 @@ public:
     ~log_file() { close(); }
 
     void append(std::string_view line) noexcept {
+        if (!owner_.is_current()) { // a thread of the parent may hold the lock
+            lost_.fetch_add(1, std::memory_order_relaxed);
+            return;
+        }
         auto const held = lock_.hold();
         if (file_ < 0) {
             lost_.fetch_add(1, std::memory_order_relaxed);
@@ -74,7 +80,7 @@ public:
     }
 
     /// Returns the number of lines that are not in the file: the one at which writing first failed,
-    /// and all later ones.
+    /// and all later ones. In a forked child process, all lines of the child count too.
     [[nodiscard]] std::uint64_t lost() const noexcept {
         return lost_.load(std::memory_order_relaxed);
     }
@@ -82,6 +88,14 @@ public:
 private:
     static constexpr std::size_t window = std::size_t{1} << 20;
 
+    /// Returns `path` as an absolute path. The program may change its working directory before the
+    /// file is renamed.
+    [[nodiscard]] static std::string absolute(std::string path) {
+        char       folder[4096];
+        bool const relative = !path.empty() && path.front() != '/';
+        if (!relative || ::getcwd(folder, sizeof folder) == nullptr) { return path; }
+        return std::string{folder} + "/" + path;
+    }
     [[noreturn]] void fail(int why) const {
         throw file_error{{why, std::generic_category()}, path_, size_};
     }
@@ -100,7 +114,7 @@ private:
         }
     }
     /// Empties the file. Throws `file_error` if that fails, or if another `log_file` has the file
-    /// open: its next write to the mapped file would raise SIGBUS.
+    /// open. The next write of the other `log_file` to an emptied file would raise SIGBUS.
     void empty() {
         int why = 0;
         if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -121,7 +135,7 @@ private:
             try {
                 if (at == 0 && mapped_at_ != size_) { map(); }
             } catch (...) {
-                size_ = start; // so that `close` cuts off the part of the line written so far
+                size_ = start; // drops the part of the line that was written: `close` cuts it off
                 throw;
             }
             std::size_t const n = std::min(text.size(), window - at);
@@ -130,7 +144,7 @@ private:
             text.remove_prefix(n);
         }
     }
-    /// Writes to a pipe or a device, which cannot be mapped.
+    /// Writes `text` with calls of `::write`, because a pipe or a device cannot be mapped.
     void write(std::string_view text) {
         while (!text.empty()) {
             auto const n = ::write(file_, text.data(), text.size());
@@ -141,8 +155,8 @@ private:
             }
         }
     }
-    /// Maps the part that begins at `size_`. Its disk space is allocated first: otherwise a full
-    /// disk would end the process by a signal.
+    /// Maps the next `window` bytes of the file, from the offset `size_` on. First allocates disk
+    /// space for them: if the disk were full, a write to the mapping would raise SIGBUS.
     void map() {
         unmap();
         int why = EINTR;
@@ -165,38 +179,47 @@ private:
     void close() noexcept {
         unmap();
         if (file_ < 0) { return; }
-        // Cuts off the unused end of the file. If `ftruncate` fails, empty lines stay there.
-        [[maybe_unused]] int const cut =
-            direct_ ? 0 : ::ftruncate(file_, static_cast<off_t>(size_));
-        // Unlocks the file, which `empty` locked: a forked child with a copy of `file_` would
-        // otherwise keep the lock after `close`.
-        if (!direct_) { static_cast<void>(::flock(file_, LOCK_UN)); }
+        if (!direct_ && owner_.is_current()) { // the parent of a forked child still uses the file
+            // Cuts off the unused end of the file. If `ftruncate` fails, the file ends with empty
+            // lines.
+            [[maybe_unused]] int const cut = ::ftruncate(file_, static_cast<off_t>(size_));
+            // Releases the lock on the file that `empty` took. If a forked child process has a copy
+            // of the descriptor `file_`, closing the file alone would not release the lock.
+            static_cast<void>(::flock(file_, LOCK_UN));
+        }
         ::close(file_);
         file_ = -1;
     }
     void rotate() {
         close();
-        for (unsigned i = older_files_; i != 0; --i) {
-            std::string const from = i == 1 ? path_ : path_ + "." + std::to_string(i - 1);
-            std::string const to   = path_ + "." + std::to_string(i);
-            // ENOENT: this older file does not exist yet. Any other error ends the log.
-            if (std::rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) { fail(errno); }
+        // The first missing file ends the list: `older_files_` may be a very large number.
+        unsigned last = older_files_ != 0 ? 1 : 0;
+        while (last < older_files_ && ::access(older(last).c_str(), F_OK) == 0) { ++last; }
+        for (unsigned i = last; i != 0; --i) {
+            std::string const from = i == 1 ? path_ : older(i - 1);
+            // ENOENT means that the file `from` does not exist yet. Any other error ends the log.
+            if (std::rename(from.c_str(), older(i).c_str()) != 0 && errno != ENOENT) {
+                fail(errno);
+            }
         }
         open();
     }
 
+    [[nodiscard]] std::string older(unsigned i) const { return path_ + "." + std::to_string(i); }
+
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
-    std::string path_;
-    std::string header_;
-    std::size_t most_bytes_;
-    unsigned    older_files_;
-    lock        lock_;
-    int         file_      = -1;
-    bool        direct_    = false;   ///< true for a pipe or a device
-    char*       part_      = nullptr; ///< the mapped part; null if no part is mapped
-    std::size_t mapped_at_ = nowhere; ///< offset of the mapped part in the file
-    /// Bytes of header and lines in the file. `close` cuts off the rest of the mapped part.
+    std::string    path_;
+    std::string    header_;
+    std::size_t    most_bytes_;
+    unsigned       older_files_;
+    owning_process owner_;
+    lock           lock_;
+    int            file_      = -1;
+    bool           direct_    = false;   ///< true for a pipe or a device, which cannot be mapped
+    char*          part_      = nullptr; ///< mapped part of the file; null if no part is mapped
+    std::size_t    mapped_at_ = nowhere; ///< offset of the mapped part in the file
+    /// Bytes of the header and the lines. The mapped part is larger; `close` cuts off the rest.
     std::size_t                size_ = 0;
     std::atomic<std::uint64_t> lost_{0};
 };

@@ -27,8 +27,8 @@ public:
           reserved_{story.first_reserved()},
           of_tag_(from.tags.size()) {}
 
-    /// Adds the next step to the sums. A freed block is no longer live, even if a stream may still
-    /// use the block.
+    /// Updates the counters after a step, such as an allocation: live bytes, reserved bytes, and
+    /// live bytes of a tag. A freed block is not live, even if a stream may still use the block.
     void follow(story_step const& step) noexcept {
         live_changed_ = reserved_changed_ = false;
         tag_                              = 0;
@@ -66,8 +66,9 @@ public:
     [[nodiscard]] std::uint64_t of_tag(std::uint32_t tag) const noexcept { return of_tag_[tag]; }
     [[nodiscard]] bool          live_changed() const noexcept { return live_changed_; }
     [[nodiscard]] bool          reserved_changed() const noexcept { return reserved_changed_; }
-    /// Returns the index of the tag of the block that the last step allocated or freed; 0 if there
-    /// is none.
+    /// Returns the index in `history_record::tags` of the tag of the block that the last step
+    /// allocated or freed. Returns 0 if this block has no tag or an unknown one, and after any
+    /// other step, such as `free_completed`.
     [[nodiscard]] std::uint32_t tag() const noexcept { return tag_; }
 
 private:

@@ -47,7 +47,8 @@ public:
             counts_.back() = 0;
         }
     }
-    /// Writes a dictionary. `members()` calls `key(name)`, and writes a value, for each.
+    /// Writes a dictionary. For each entry, `members()` must call `key(name)` and then write a
+    /// value.
     template <class Members>
     void dictionary(Members const& members) {
         to_ << "}(";
@@ -86,8 +87,8 @@ public:
     }
     void truth(bool value) { to_ << (value ? '\x88' : '\x89'); }
 
-    /// Writes the value with the number `which`: the first time by `write()`, later as a reference
-    /// to the first.
+    /// Writes a value that may occur several times; `which` identifies the value. The first call
+    /// lets `write()` write the value, and later calls write a reference to it.
     template <class Write>
     void shared(std::uint64_t which, Write const& write) {
         auto const found = shared_.find(which);
@@ -117,8 +118,8 @@ private:
     }
 
     byte_file& to_;
-    /// The number of elements in the unfinished piece of each list that is being written, the
-    /// outermost list first.
+    /// For each list that is being written: number of elements in the piece that is being written
+    /// (see `piece`). The outermost list is first.
     std::vector<std::size_t>                         counts_;
     std::unordered_map<std::string, std::uint32_t>   strings_;
     std::unordered_map<std::uint64_t, std::uint32_t> shared_;

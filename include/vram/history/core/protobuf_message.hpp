@@ -17,7 +17,7 @@ namespace detail {
 /// encoded by another object and then appended by `message`.
 class protobuf_message {
 public:
-    /// Adds an integer, a Boolean value or an enumerator.
+    /// Appends the field `field` with an integer, a Boolean value or an enumerator.
     protobuf_message& number(unsigned field, std::uint64_t value) {
         varint(std::uint64_t{field} << 3);
         varint(value);

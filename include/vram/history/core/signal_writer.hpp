@@ -44,8 +44,8 @@ public:
             sigemptyset(&action.sa_mask);
             action.sa_flags = SA_RESTART;
             if (has_handler(before)) {
-                // Copies the mask and flags of the earlier handler: `handle` calls it, and it must
-                // run with the signal mask and on the stack that the program chose.
+                // `handle` calls the earlier handler, which must run with the mask and on the stack
+                // that the program chose for it. Takes over the mask and the flags of this handler.
                 action.sa_mask  = before.sa_mask;
                 action.sa_flags = before.sa_flags & ~SA_RESETHAND;
             }
@@ -64,11 +64,19 @@ public:
 private:
     static constexpr int most = 65;
 
-    signal_writer() {
+    /// Makes the object of this process. `parent` is that of the parent process, or null. The
+    /// handlers that the parent has installed are installed in this process, too.
+    explicit signal_writer(signal_writer const* parent) {
+        if (parent != nullptr) {
+            for (int signal = 1; signal != most; ++signal) {
+                installed_[signal] = parent->installed_[signal];
+                before_[signal]    = parent->before_[signal];
+            }
+        }
         if (::sem_init(&wake_, 0, 0) != 0) { fail(errno); }
         sigset_t all;
         sigset_t before;
-        sigfillset(&all); // The new thread inherits this mask, so it handles no signal.
+        sigfillset(&all); // the new thread inherits this mask, so it runs no signal handler
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
             thread_ = posix_thread{[this] { run(); }};
@@ -79,17 +87,22 @@ private:
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         self_.store(this, std::memory_order_release);
     }
-    /// The object is never destroyed, because a signal may come until the end of the process.
+    /// Returns the object of this process. A forked child has no thread of its parent, so that it
+    /// gets an object of its own. An object is never destroyed, because a signal may come until the
+    /// end of the process.
     static signal_writer& only() {
-        static auto* const made = new signal_writer;
-        return *made;
+        static std::mutex     making;
+        std::lock_guard const held{making};
+        signal_writer* const  known = self_.load(std::memory_order_acquire);
+        if (known != nullptr && known->process_ == ::getpid()) { return *known; }
+        return *new signal_writer{known};
     }
     [[noreturn]] static void fail(int why) {
         throw std::system_error{why, std::generic_category(), "vram: a handler of a signal"};
     }
 
-    /// Returns true if the default action of the signal ends the process; but false for SIGUSR1,
-    /// SIGUSR2 and real-time signals, which are sent to request the functions only.
+    /// Returns true if the default action of the signal ends the process, except for SIGUSR1,
+    /// SIGUSR2 and real-time signals. Programs send these only to call the functions of `add`.
     [[nodiscard]] static bool ends_the_process(int signal) noexcept {
         switch (signal) {
         case SIGUSR1:
@@ -163,15 +176,15 @@ private:
     static void stop(int signal, struct sigaction const& standard) noexcept {
         struct sigaction ours = {};
         ::sigaction(signal, &standard, &ours);
-        ::raise(signal); // stays pending: a signal is blocked while its handler runs
+        ::raise(signal); // stays pending, because the signal is blocked while its handler runs
         sigset_t only;
         sigset_t before;
         sigemptyset(&only);
         sigaddset(&only, signal);
-        ::pthread_sigmask(SIG_UNBLOCK, &only, &before); // the process stops here
+        ::pthread_sigmask(SIG_UNBLOCK, &only, &before); // delivers the signal: the process stops
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        // If two threads stop the process at once, the second gets the default action in `ours`:
-        // only the first restores the handler.
+        // Installs vram's handler again. If several threads run `stop`, only the thread that has
+        // removed the handler installs it.
         if (has_handler(ours)) { ::sigaction(signal, &ours, nullptr); }
     }
     void run() {
@@ -200,8 +213,8 @@ private:
     bool                                               installed_[most] = {};
     struct sigaction                                   before_[most]    = {};
     pid_t                                              process_         = ::getpid();
-    /// Number of arrivals of each signal, and in `done_` the number for which the functions have
-    /// returned.
+    /// `wanted_[s]`: number of arrivals of the signal `s`. `done_[s]`: number of these arrivals for
+    /// which all functions that `add` registered have returned.
     std::atomic<std::uint64_t> wanted_[most] = {};
     std::atomic<std::uint64_t> done_[most]   = {};
     sem_t                      wake_;

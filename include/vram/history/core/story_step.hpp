@@ -17,7 +17,7 @@ struct story_step {
     enum class action : unsigned char {
         none, ///< no change, to be skipped, such as a free that was refused
         allocated,
-        /// A free that takes effect at once: the record has no event `free_completed` for it.
+        /// The program freed the block. According to the record, no stream uses the block any more.
         freed,
         free_requested, ///< the program freed the block; a stream may still use it
         free_completed,

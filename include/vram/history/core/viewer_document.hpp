@@ -9,6 +9,7 @@
 #include <vram/history/core/block_story.hpp>
 #include <vram/history/history_record.hpp>
 
+#include <bit> // bit_cast
 #include <cstddef>
 #include <cstdint>
 #include <string> // string
@@ -16,8 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// Writes the document of PyTorch's memory viewer with a `pickle_writer` or a `json_writer`:
-/// segments with their blocks, and one trace for the device.
+/// Writes a `history_record` as the document that PyTorch's memory viewer reads, with a
+/// `pickle_writer` or a `json_writer`. The document lists the segments (chunks) with their blocks,
+/// and all events of the device.
 template <class Writer>
 class viewer_document {
     using action  = story_step::action;
@@ -153,8 +155,8 @@ private:
             to_.dictionary([&] {
                 to_.key("action");
                 to_.string(name);
-                // At a refusal, `step.memory` is 0. The viewer reads it as the device's free bytes
-                // ("device_free"), which the record does not contain.
+                // For a refusal, the viewer expects the free bytes of the device ("device_free")
+                // instead of an address. A record does not have this number, so it is always 0.
                 number(step.what == action::refused ? "device_free" : "addr", step.memory);
                 number("size", step.bytes);
                 number("stream", of_blocks || step.what == action::refused ? e.stream : 0);
@@ -168,8 +170,8 @@ private:
         });
     }
 
-    /// Writes the frames of an event: line, call stack and tag, as far as known, and the resource
-    /// or a mark's text.
+    /// Writes the frames that the viewer shows for an event. These are the source line, the call
+    /// stack and the tag, if known, and then the resource or the text of a mark.
     void frames(history_record::event const& e) {
         bool const          mark = e.kind == memory_event_kind::marked;
         std::uint64_t const which =

@@ -15,10 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// Table of the live blocks of a resource, by its events: the size of each, and its owner (such as
-/// the counters of a tag). Calls `change(owner, bytes)`, with no lock held, when the live bytes of
-/// an owner change. A refused free makes the block live again if the table still has its record. A
-/// block without host memory for its record is not counted. Any thread may call any function.
+/// A table of the live blocks of a resource: the size of each block, and its owner (such as the
+/// counters of a tag). The functions follow the events of an observer. If the live bytes of an
+/// owner change, a function calls `change(owner, bytes)`. No lock is held during this call. A block
+/// is not counted if there is no host memory for its record. Any thread may call any function.
 template <class Owner>
 class counted_blocks {
 public:
@@ -32,8 +32,9 @@ public:
         }
     }
 
-    /// Counts the block at `p` as live and calls `change(owner, bytes)` with no lock held. If an
-    /// earlier block at `p` still counts as live, subtracts that first.
+    /// Adds a live block at `p` and calls `change(owner, bytes)` with no lock held. If the table
+    /// still has a live block at this address, first calls `change` to subtract the bytes of the
+    /// old block.
     template <class Change>
     void add(void* p, std::size_t bytes, Owner* owner, Change const& change) noexcept {
         std::int64_t before = 0;
@@ -66,7 +67,8 @@ public:
         if (before != 0) [[unlikely]] { change(whose, -before); }
         change(owner, static_cast<std::int64_t>(bytes));
     }
-    /// Ends the block at `p`. Its record stays for some time, because the free may be refused.
+    /// If the block at `p` is live, counts it as freed and calls `change(owner, -size)`. The table
+    /// keeps its record for some time, because the resource may still refuse the free.
     template <class Change>
     void free(void* p, std::size_t bytes, Change const& change) noexcept {
         std::int64_t freed = 0;
@@ -99,8 +101,8 @@ public:
         }
         change(whose, back);
     }
-    /// Removes all blocks that begin in [p, p + bytes). For each of them that is live, calls
-    /// `change(owner, -size)` without a lock.
+    /// Removes all blocks that begin in [p, p + bytes) from the table. For each live block among
+    /// them, calls `change(owner, -size)` with no lock held.
     template <class Change>
     void end(void* p, std::size_t bytes, Change const& change) noexcept {
         if (bytes == 0) { return; }
@@ -127,10 +129,10 @@ private:
     struct node {
         std::int64_t bytes = 0;
         Owner*       owner = nullptr;
-        /// Number of frees of the block that the resource has not refused: 0 if the block is live,
-        /// above 1 after a double free that is still to be refused.
+        /// Number of frees of the block, without the frees that were refused. It is 0 if the block
+        /// is live, and 2 after a double free.
         unsigned      frees = 0;
-        unsigned      place = 0; ///< index in the ring of recent frees, plus 1; 0 if not in it
+        unsigned      place = 0; ///< 0 if not in `shard::recent`; otherwise 1 + the index there
         std::uint64_t at    = 0;
         /// Next block of the same area (64 KiB of addresses), or next unused node.
         node* next = nullptr;
@@ -143,11 +145,11 @@ private:
             if (next != nullptr) { next->from = from; }
         }
     };
-    /// The blocks that begin in one area: 64 KiB of addresses.
+    /// A list of the blocks that begin in one range of 64 KiB of addresses.
     struct area {
         std::uint64_t number = 0;
         node*         first  = nullptr;
-        area*         next   = nullptr; ///< the next area that `end_areas` visits; unused otherwise
+        area*         next   = nullptr; ///< next area in a temporary list of `end_areas`
 
         void link(node* n) noexcept {
             n->next = first;
@@ -158,12 +160,12 @@ private:
     };
     struct alignas(64) shard {
         brief_lock        lock;
-        unsigned          oldest = 0; ///< index of the oldest free in `recent`
+        unsigned          oldest = 0; ///< index in `recent` that the next freed block gets
         address_map<node> blocks;
         address_map<area> areas;
         node*             unused = nullptr;
-        /// The last 32 freed blocks of this shard, in a ring. Their records are kept, because the
-        /// resource may still refuse the frees.
+        /// The last freed blocks of this shard, in a ring. Their records are kept for some time,
+        /// because the resource may still refuse the frees.
         node* recent[32] = {};
 
         /// Returns the area of 64 KiB that contains the address `at`, and adds it if necessary.
@@ -178,8 +180,8 @@ private:
             }
             return *found;
         }
-        /// Adds the freed block `n` to the ring of the last 32. Removes the record of the block
-        /// that leaves the ring.
+        /// Adds the freed block `n` to the ring `recent`. If an older block had this place in the
+        /// ring, removes the record of the older block.
         void note_free(node* n) noexcept {
             if (node* const old = recent[oldest]) {
                 blocks.erase(old->at);
@@ -207,8 +209,9 @@ private:
     [[nodiscard]] shard& shard_of(std::uint64_t at) noexcept {
         return shards_[shard_of_64(number_of(at))];
     }
-    /// Removes the records of the blocks in the shard `s` that begin in the range, and calls
-    /// `change` for live ones. `for_areas(s, visit)` calls `visit` for each area to search.
+    /// Removes the blocks that begin in [begin, begin + bytes) from the shard `s`, and calls
+    /// `change` for each live one. `for_areas(s, visit)` must call `visit(area)` for each area of
+    /// the shard that may have such blocks.
     template <class Change, class ForAreas>
     static void end_areas(shard& s, std::uint64_t begin, std::size_t bytes, Change const& change,
                           ForAreas const& for_areas) noexcept {

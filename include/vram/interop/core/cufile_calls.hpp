@@ -42,7 +42,8 @@ struct cufile_calls {
     ssize_t (*read)(handle, void* device, std::size_t, off_t place, off_t offset)        = nullptr;
     ssize_t (*write)(handle, void const* device, std::size_t, off_t place, off_t offset) = nullptr;
 
-    /// Returns the functions of this process; null if the library is missing or does not start.
+    /// Returns the functions of libcufile. The first call loads the library. Returns null if the
+    /// library is missing or lacks a function, or if its driver does not start.
     [[nodiscard]] static cufile_calls const* here() {
         static cufile_calls const found = look_up("libcufile.so.0");
         return found.read != nullptr ? &found : nullptr;

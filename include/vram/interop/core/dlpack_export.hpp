@@ -54,8 +54,8 @@ template <class Device>
     }
 }
 
-/// Returns the extents, followed by the strides of rows without gaps. Throws `layout_error` if the
-/// product of the extents is not `size`.
+/// Returns `shape` (the extents of a tensor), followed by the strides for rows without gaps. Throws
+/// `layout_error` if an extent is negative, or the product of the extents is not `size`.
 [[nodiscard]] inline std::vector<std::int64_t> with_strides(std::vector<std::int64_t> shape,
                                                             std::size_t               size) {
     std::size_t const n     = shape.size();
@@ -83,8 +83,8 @@ struct dlpack_export {
     Managed                   managed{};
     Data                      data;
     std::vector<std::int64_t> shape; ///< extents of the tensor's dimensions, then their strides
-    /// Device of the memory, which `destroy` makes current: a default stream, on which the memory
-    /// may be freed, belongs to the current device.
+    /// Device of the memory. `destroy` makes this device current, because the memory may be freed
+    /// on a default stream, which belongs to the current device.
     typename platform::device where;
 
     dlpack_export(Data&& from, std::vector<std::int64_t>&& extents,

@@ -21,6 +21,7 @@
 #include <mutex>    // mutex, lock_guard
 #include <new>      // bad_alloc
 #include <string>   // string
+#include <utility>
 
 namespace vram {
 namespace detail {
@@ -76,8 +77,8 @@ public:
             reserve(gone.whose, -static_cast<std::int64_t>(gone.bytes));
         }
     }
-    /// Passes the current values of each account to the NVTX tool, if they differ from those that
-    /// the tool has.
+    /// Passes the present values of the resource and of each tag to the NVTX tool, if they differ
+    /// from those that the tool has.
     void flush() noexcept {
         total_.flush();
         for (auto& each : of_tags_) {
@@ -89,8 +90,8 @@ public:
         }
     }
 
-    /// Next element of the list in `nvtx_counter_books`: the counters of the resources with another
-    /// name. Null in the last element.
+    /// Next element of the list of `nvtx_counter_books`, or null. The list has one element for each
+    /// name of a resource.
     nvtx_resource_books* next = nullptr;
 
 private:
@@ -107,8 +108,8 @@ private:
     [[nodiscard]] static std::uintptr_t number(void const* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
     }
-    /// Function that `counted_blocks` calls: adds `by` to the live bytes of the resource (`total`)
-    /// and of a tag, if its account is not null.
+    /// Function that `counted_blocks` calls when live bytes change. Adds `by` to the live bytes of
+    /// the resource, and to those of the tag `whose` if this pointer is not null.
     struct live_change {
         nvtx_account& total;
 
@@ -121,8 +122,9 @@ private:
         total_.change(0, by);
         if (whose != nullptr) { whose->change(0, by); }
     }
-    /// Removes from `chunks_` the part in [begin, end) of the last chunk that overlaps this range.
-    /// Returns its size (0 if no chunk overlaps) and the account of the chunk's tag.
+    /// Removes the memory in [begin, end) from the last chunk that overlaps this range. Returns the
+    /// number of removed bytes, and the counters of the tag of the chunk. Returns 0 bytes if no
+    /// chunk overlaps the range.
     [[nodiscard]] chunk cut(std::uintptr_t begin, std::uintptr_t end) noexcept {
         std::lock_guard const held{mutex_};
         auto                  found = chunks_.lower_bound(end);
@@ -144,8 +146,8 @@ private:
         }
         return {to - from, whole.whose};
     }
-    /// Returns the account of a tag, created if necessary. Null for the empty tag, if tags are not
-    /// counted, without host memory, or if the tool refused the counters of the tag.
+    /// Returns the counters of a tag, and makes them if necessary. Returns null if the tag is not
+    /// counted, for example because the tool has refused the counters.
     [[nodiscard]] nvtx_account* account_of(memory_tag tag) noexcept {
         if (!tags_ || !tag.known()) { return nullptr; }
         auto const* const block = of_tags_[tag.id() / block_size].load(std::memory_order_acquire);
@@ -177,19 +179,20 @@ private:
     char const*                  resource_;
     nvtx_account                 total_;
     counted_blocks<nvtx_account> blocks_;
-    /// The accounts (counters) of the tags, created when first needed, in arrays of 1024. That of
-    /// the tag `id` is `of_tags_[id / block_size]->accounts[id % block_size]`.
+    /// Accounts (counters) of the tags, in arrays of 1024 that are created when needed. The account
+    /// of the tag with the number `id` is `of_tags_[id / block_size]->accounts[id % block_size]`.
     std::atomic<block_of_accounts*> of_tags_[64]{};
     std::mutex                      mutex_;
-    std::map<std::uintptr_t, chunk> chunks_; ///< by start address; guarded by `mutex_`
+    std::map<std::uintptr_t, chunk> chunks_; ///< chunks by start address; guarded by `mutex_`
     std::string                     name_;
     std::int64_t                    step_;
     bool                            tags_;
 };
 
-/// Counts live, reserved and peak bytes for an NVTX tool by the events of an observer: for each
-/// name of a resource and, if `tags` is true, for each tag within it. Sends nothing after the
-/// process has begun to end, and in a forked child. Any thread may call any function.
+/// Counts live, reserved and peak bytes for an NVTX tool from the events of an observer. There are
+/// counters for each name of a resource and, if `tags` is true, for each tag of this resource.
+/// Sends nothing in a forked child process, and nothing after the process has begun to end. Any
+/// thread may call any function.
 class nvtx_counter_books {
 public:
     nvtx_counter_books(std::string prefix, std::int64_t step, bool tags)
@@ -270,8 +273,8 @@ private:
         }
         return each;
     }
-    /// Returns the counters of the resources named `name`, registered with the NVTX tool if
-    /// necessary. Null without a tool or host memory.
+    /// Returns the counters of the resources named `name`. Makes them, and registers them with the
+    /// NVTX tool, if necessary. Returns null if that fails.
     [[nodiscard]] nvtx_resource_books* add(char const* name) noexcept {
         if (nvtx_resource_books* const known = find(name)) { return known; }
         std::lock_guard const held{mutex_};

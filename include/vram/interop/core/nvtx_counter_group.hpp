@@ -25,9 +25,8 @@ namespace vram {
 namespace detail {
 
 /// A group of counters of an NVTX tool: live, reserved and peak bytes, which are sampled together.
-/// NVTX cannot remove a group, so a group that is not used any more is used again for the same name
-/// and description. Any thread may call any function, but `sample` one thread at a time for a
-/// group.
+/// NVTX cannot remove a group. A released group is therefore used again for the same name and
+/// description. Any thread may call any function, but only one thread at a time may sample a group.
 class nvtx_counter_group {
 public:
     struct values {
@@ -68,22 +67,22 @@ public:
         made.entry_ = all_ = fresh.release();
         return made;
     }
-    /// Ends the use of the group: `add` may then return it again. The group stays registered,
-    /// because NVTX cannot remove it.
+    /// Ends the use of the group. The group stays registered, because NVTX cannot remove it, and
+    /// `add` may return it again.
     void release() const noexcept {
         if (known()) { entry_->used.store(false, std::memory_order_release); }
     }
 
     [[nodiscard]] bool known() const noexcept { return entry_ != nullptr; }
-    /// Returns the values that were last passed to the NVTX tool, also by an earlier user of the
-    /// group, or else 0. During a call of `sample`, some may be the values before it.
+    /// Returns the values that were last passed to the NVTX tool, or 0 if there are none. If
+    /// another thread calls `sample` meanwhile, some of the values may be older than the others.
     [[nodiscard]] values last() const noexcept {
         if (!known()) { return {}; }
         auto const value = [&](int i) { return entry_->last[i].load(std::memory_order_relaxed); };
         return {.live = value(0), .reserved = value(1), .peak = value(2)};
     }
-    /// Passes the values to the NVTX tool. Must not be called if `known()` is false (no tool has
-    /// accepted the group).
+    /// Passes the values `now` to the NVTX tool. Must not be called if `known()` is false (no tool
+    /// has accepted the group).
     [[gnu::always_inline]] void sample(values const& now) const noexcept {
         auto& last = entry_->last;
         last[0].store(now.live, std::memory_order_relaxed);
@@ -93,8 +92,7 @@ public:
     }
 
 private:
-    /// A group that is registered with the tool. It is never destroyed: `add` returns an unused one
-    /// again.
+    /// A registered group. It is never destroyed: after `release`, `add` may return it again.
     struct entry {
         std::string        name;
         std::string        description;

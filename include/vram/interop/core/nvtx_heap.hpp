@@ -18,10 +18,10 @@
 namespace vram {
 namespace detail {
 
-/// A range of addresses (a *heap* of NVTX) that a tool such as compute-sanitizer checks: code may
+/// A range of addresses (a *heap* of NVTX) that a tool such as compute-sanitizer checks. Code may
 /// access only the parts that are registered as regions. Regions lie within one heap and do not
-/// overlap. A heap without a tool, or that the tool refuses, is not `known()` and must have no
-/// regions. Any thread may call any function.
+/// overlap. If there is no tool, or the tool refuses the heap, `known()` is false and the heap must
+/// have no regions. Any thread may call any function.
 class nvtx_heap {
 public:
     [[nodiscard]] static nvtx_heap add(void const* p, std::size_t bytes) noexcept {
@@ -36,8 +36,8 @@ public:
         std::lock_guard const held{nvtx_registration};
         nvtx_heap             made;
         made.handle_ = nvtxMemHeapRegister(nvtx_domain(), &heap);
-        // Without a tool, NVTX returns -1. Its macro for this value (NVTX_MEM_HEAP_HANDLE_NO_TOOL)
-        // does not compile as C++.
+        // `nvtxMemHeapRegister` returns -1 if there is no tool. NVTX has a macro for this value,
+        // but the macro does not compile as C++.
         if (reinterpret_cast<std::intptr_t>(made.handle_) == -1) { made.handle_ = nullptr; }
         return made;
     }

@@ -19,11 +19,10 @@
 namespace vram {
 namespace detail {
 
-/// Registers the memory of observed resources with an NVTX tool that checks accesses, such as
-/// compute-sanitizer, by the events of an observer. A chunk of the lowest resource is a *heap*
-/// (memory that the tool checks). A block of the uppermost resource is a *region* (a part of a heap
-/// that may be used), and remains one after its free if a captured graph may use it. Any thread may
-/// call any function.
+/// Tells an NVTX tool that checks accesses, such as compute-sanitizer, which memory may be used.
+/// `follow` is called with each event of an observer. It registers each chunk of the lowest
+/// resource as a *heap* (memory that the tool checks). It registers each block of the uppermost
+/// resource as a *region* (a part of a heap that may be used). Any thread may call any function.
 class nvtx_heap_books {
     using address = std::uintptr_t;
 
@@ -32,8 +31,8 @@ public:
     nvtx_heap_books(nvtx_heap_books&&) = delete;
     ~nvtx_heap_books() {
         if (!may_call()) { return; }
-        // Removes all heaps except those of captured graphs, which the tool removes itself when
-        // CUDA frees their memory.
+        // Removes the heaps from the tool, except those that are kept for captured graphs. The tool
+        // removes a kept heap by itself when CUDA frees the memory.
         table_.drop_all(false);
     }
 
@@ -41,16 +40,16 @@ public:
     /// the tool checks).
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_relaxed); }
 
-    /// Removes the heaps (registered chunks) kept for captured graphs from the tool. Called before
-    /// the upstream frees the memory.
+    /// Removes the heaps from the tool that were kept for captured graphs. Called before the
+    /// upstream frees their memory.
     void forget_captures() noexcept {
         if (!may_call()) { return; }
         std::lock_guard const held{mutex_};
         table_.drop_all(true);
         update_active();
     }
-    /// Registers the memory of an event (a block or a chunk) with the NVTX tool if the event adds
-    /// it, or removes it there if the event frees it.
+    /// Tells the NVTX tool about an event. If the event adds a block or a chunk, registers its
+    /// memory. If the event frees a block or removes a chunk, removes its memory from the tool.
     template <class Stream>
     void follow(memory_event<Stream> const& e) noexcept {
         using kind = memory_event_kind;
@@ -69,8 +68,8 @@ public:
         case kind::all_freed: return table_.free_all(from, to);
         case kind::chunk_added: add_chunk(from, to, e.name, e.resource, captured); break;
         case kind::chunk_removed: remove_chunk(from, to, e.name, captured); break;
-        // Registers the mapped addresses that are in no heap: the NVTX tool may have refused them
-        // when they had no physical memory.
+        // Registers the mapped addresses that are in no heap yet. The tool may have refused them
+        // before, when they had no physical memory.
         case kind::pages_mapped: table_.cover(from, to); break;
         default: return;
         }
@@ -82,8 +81,8 @@ private:
         return owner_.is_current() && !process_exit::began();
     }
 
-    /// A chunk that lies in a chunk of its upstream. Only the upstream's chunk is registered with
-    /// the NVTX tool.
+    /// A chunk that is also a block of an observed upstream. It is no heap of its own, because its
+    /// memory already belongs to a heap: a chunk of the upstream.
     struct inner_chunk {
         address     begin;
         address     end;
@@ -94,7 +93,8 @@ private:
     [[nodiscard]] static address number(void const* p) noexcept {
         return reinterpret_cast<address>(p);
     }
-    /// Returns true if a heap is registered and the stream of the event is being captured.
+    /// Returns true if the stream of the event `e` is being captured. Returns false if no heap is
+    /// registered.
     template <class Stream>
     [[nodiscard]] bool captures([[maybe_unused]] memory_event<Stream> const& e) const noexcept {
         if constexpr (requires(Stream const& s) { s.capturing(); }) {
@@ -113,13 +113,13 @@ private:
         try {
             inner_.push_back({from, to, name, resource});
         } catch (std::bad_alloc const&) { return table_.forfeit(from, to); }
-        // The chunk is a block of an observed upstream: removes its region, so that the program may
-        // use only blocks within the chunk.
+        // The new chunk is also a block of an observed upstream. Removes the region of this block:
+        // kernels may use only the blocks that the new chunk is divided into.
         table_.remove_blocks(from, from + 1);
     }
     void remove_chunk(address from, address to, char const* name, bool captured) noexcept {
-        // Erases the chunks of one resource only. If two have this name, takes the one that added
-        // its chunks last: the upper one, which removes them first.
+        // The resource of the inner chunks that the loop erases. If two resources have the same
+        // name, it is the upper one, which added its chunks last and removes its chunks first.
         void const* owner = nullptr;
         bool        inner = false;
         for (std::size_t i = inner_.size(); i-- != 0;) {

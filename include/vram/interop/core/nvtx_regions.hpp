@@ -23,10 +23,10 @@ namespace detail {
     return a == b || std::strcmp(a, b) == 0;
 }
 
-/// The heaps (memory that an NVTX tool, such as compute-sanitizer, checks) and regions (parts of
-/// heaps that may be used), with a record of each block. A function that changes a heap or region
-/// also tells the tool. Without host memory, the tool finds only accesses outside of a whole chunk.
-/// A range is [from, to). One thread at a time.
+/// A table of the memory that an NVTX tool, such as compute-sanitizer, checks. A heap is a range of
+/// addresses that the tool checks. A region is a part of a heap that kernels may use. The functions
+/// also register heaps and regions with the tool, and remove them there. A range is [from, to).
+/// Only one thread at a time may call a function.
 class nvtx_regions {
     using address = std::uintptr_t;
 
@@ -61,16 +61,16 @@ public:
             from = end;
         }
     }
-    /// Removes the heaps that were kept for captured graphs and overlap the new chunk [from, to).
-    /// `captured` is true if a capture allocated this chunk.
+    /// Called when a chunk [from, to) is added. Removes the old heaps at these addresses, which
+    /// were kept for captured graphs. `captured`: true if a capture allocated the new chunk.
     void replace_ended(address from, address to, bool captured) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (!h->second.ended) { return; }
-            // A captured chunk reuses memory that CUDA has not freed: the tool still has the old
-            // heap, which is removed there, too.
+            // CUDA has not freed the memory of the old chunk, so the tool still has the old heap.
+            // Removes the old heap here and at the tool.
             if (captured) { return drop_heap(h); }
-            // Without a capture, CUDA has freed the old memory, and the tool has removed its heap
-            // by itself: erases only the records of this table.
+            // CUDA has freed the memory of the old chunk, and the tool has removed the old heap by
+            // itself. Erases the records of this table.
             for_overlapping(blocks_, h->first, h->second.end, [&](auto b) { blocks_.erase(b); });
             for_overlapping(kept_, h->first, h->second.end, [&](auto k) { kept_.erase(k); });
             heaps_.erase(h);
@@ -80,37 +80,37 @@ public:
     void drop_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { drop_heap(h); });
     }
-    /// If `ended` is true, removes the heaps (registered chunks) that are kept for captured graphs.
-    /// If false, removes all others.
+    /// If `ended` is true, removes only the heaps that are kept for captured graphs. If `ended` is
+    /// false, removes only the other heaps.
     void drop_all(bool ended) noexcept {
         for_overlapping(heaps_, 0, ~address{0}, [&](auto h) {
             if (h->second.ended == ended) { drop_heap(h); }
         });
     }
-    /// Keeps the heaps (registered chunks) in [from, to) for a captured graph, after a capture has
-    /// removed their chunks.
+    /// Marks the heaps that overlap [from, to) as kept, because a captured graph may use the
+    /// memory. Such a heap stays registered with the tool although its chunk is removed.
     void keep_heaps(address from, address to) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) { h->second.ended = true; });
     }
 
-    /// Registers the block [from, to) of the resource `name` as memory that kernels may use. If
-    /// `captured` (allocated in a capture), it may share a region kept for graphs.
+    /// Registers the block [from, to) of the resource `name` as memory that kernels may use.
+    /// `captured`: true if a capture allocated the block.
     void allocate(address from, address to, char const* name, bool captured) noexcept {
         bool any = false;
         for_overlapping(heaps_, from, to, [&](auto h) { any |= !h->second.whole; });
         if (!any) { return; }
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
         try {
-            block made{.end = to, .resource = name, .captured = captured};
+            block made{.end = to, .resource = name, .captured = captured, .tag = current_tag()};
             made.has_region = !(captured && reuse_kept(from, to));
             if (made.has_region) { take_kept(from, to); }
             blocks_.insert_or_assign(from, made);
-            if (!made.has_region) { return; }
-        } catch (std::bad_alloc const&) { return forfeit(from, to); }
-        add_regions(from, to, current_tag());
+            if (made.has_region) { add_regions(from, to, made.tag); }
+        } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Removes the region of the block at `from`, which the resource `name` frees. The region stays
-    /// if a captured graph may use it. The record stays for `restore`.
+    /// Called when the resource `name` frees the block at `from`. Removes the region of the block,
+    /// unless a captured graph may use the block. Keeps the record of the block, because `restore`
+    /// needs the record if the resource refuses the free.
     void free(address from, char const* name, bool captured, bool until_reset) noexcept {
         auto const b = blocks_.find(from);
         if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
@@ -126,8 +126,9 @@ public:
         }
         ++is.frees;
     }
-    /// Removes the records and regions of the blocks that overlap [from, to). Keeps the region of a
-    /// live block that a capture allocated, because its graph may use it later.
+    /// Removes the records and regions of the blocks that overlap [from, to). The region of a live
+    /// block stays if a capture allocated the block, because the captured graph may be launched
+    /// later.
     void free_all(address from, address to) noexcept {
         try {
             for_overlapping(blocks_, from, to, [&](auto b) {
@@ -137,42 +138,41 @@ public:
             });
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// Undoes a call of `free` for the block at `from`, which the resource `name` then refused.
+    /// Undoes one `free` of the block at `from`, which the resource `name` has refused.
     void restore(address from, char const* name) noexcept {
         auto const b = blocks_.find(from);
-        if (b == blocks_.end() || !same_name(b->second.resource, name) || b->second.frees == 0) {
-            return;
-        }
-        if (--b->second.frees == 0 && b->second.has_region) { add_regions(from, b->second.end); }
+        if (b == blocks_.end() || !same_name(b->second.resource, name)) { return; }
+        block& is = b->second;
+        if (is.frees > 0 && --is.frees == 0 && is.has_region) { add_regions(from, is.end, is.tag); }
     }
 
     /// Removes the records of the blocks that overlap [from, to), and their regions at the tool.
     void remove_blocks(address from, address to) noexcept {
         for_overlapping(blocks_, from, to, [&](auto b) { end_block(b); });
     }
-    /// Removes all blocks, and all regions kept for captured graphs, that overlap [from, to), from
-    /// this table and from the tool.
+    /// Removes the blocks that overlap [from, to) from this table and from the NVTX tool. Also
+    /// removes the overlapping regions that are kept for captured graphs.
     void end_blocks(address from, address to) noexcept {
         remove_blocks(from, to);
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
     }
-    /// Returns true if captured graphs may use freed memory in [from, to): a region there is kept
-    /// for them, or `forfeit` has made a heap one region.
+    /// Returns true if a captured graph may use memory in [from, to). Also returns true if
+    /// `forfeit` has dropped the records of a heap there, so that the table cannot tell.
     [[nodiscard]] bool keeps(address from, address to) noexcept {
         bool any = false;
         for_overlapping(kept_, from, to, [&](auto) { any = true; });
         for_overlapping(heaps_, from, to, [&](auto h) { any |= h->second.whole; });
         return any;
     }
-    /// Removes [from, to) from the regions kept for captured graphs, also at the tool. The rest of
-    /// such a region stays.
+    /// Removes the regions in [from, to) that are kept for captured graphs, here and at the tool.
+    /// If a region extends beyond the range, its outer part stays.
     void forget_kept(address from, address to) noexcept {
         try {
             take_kept(from, to);
         } catch (std::bad_alloc const&) { forfeit(from, to); }
     }
-    /// For a lack of host memory for records: makes each heap that overlaps [from, to) one region,
-    /// in which the tool permits every access.
+    /// Called if there is no host memory for a record. Makes each heap that overlaps [from, to) one
+    /// region, so that the tool permits every access to the heap.
     void forfeit(address from, address to) noexcept {
         address    begin = from, end = to;
         auto const widen = [&](auto range) {
@@ -188,8 +188,8 @@ public:
         } while (begin != from || end != to);
         end_blocks(from, to);
         for_overlapping(heaps_, from, to, [&](auto h) {
-            // The heap stays registered: if it were removed, compute-sanitizer 13.0 would report
-            // each access to the chunk.
+            // Permits access to the whole heap. If the heap were removed instead, compute-sanitizer
+            // 13.0 would report each access to the chunk.
             add_regions(h->first, h->second.end);
             h->second.whole = true;
         });
@@ -199,22 +199,28 @@ private:
     struct heap {
         address   end = 0;
         nvtx_heap is{};
-        bool      ended = false; ///< true if removed during a capture, and kept for its graph
-        bool      whole = false; ///< true if a lack of host memory made the whole heap one region
+        bool      ended = false; ///< true if kept for a captured graph after its chunk was removed
+        bool      whole = false; ///< true if one region covers the heap (see `forfeit`)
     };
     struct block {
         address     end        = 0;
         char const* resource   = "";
-        unsigned    frees      = 0;     ///< number of frees, without refused ones; 0 if live
-        bool        has_region = true;  ///< false: a region in `kept_` has the memory
+        unsigned    frees      = 0;     ///< number of frees that were not refused; 0 if live
+        bool        has_region = true;  ///< false if a region in `kept_` contains the block
         bool        captured   = false; ///< true if a capture allocated the block
+        memory_tag  tag{};
+    };
+    /// A region that is kept because a captured graph may use the memory.
+    struct kept_region {
+        address    end = 0;
+        memory_tag tag{}; ///< unknown if the region was merged from several
     };
 
     [[nodiscard]] static void const* pointer(address at) noexcept {
         return reinterpret_cast<void const*>(at);
     }
-    /// Registers [from, to) with the NVTX tool as memory that kernels may access: a region in each
-    /// heap, named by `tag`.
+    /// Registers the parts of [from, to) that lie in heaps as regions with the name of `tag`. Skips
+    /// a heap that one region covers already.
     void add_regions(address from, address to, memory_tag tag = {}) noexcept {
         for_overlapping(heaps_, from, to, [&](auto h) {
             if (h->second.whole) { return; }
@@ -235,8 +241,8 @@ private:
         }
         blocks_.erase(b);
     }
-    void end_kept(std::map<address, address>::iterator k) noexcept {
-        remove_regions(k->first, k->second);
+    void end_kept(std::map<address, kept_region>::iterator k) noexcept {
+        remove_regions(k->first, k->second.end);
         kept_.erase(k);
     }
     void drop_heap(std::map<address, heap>::iterator h) noexcept {
@@ -245,49 +251,48 @@ private:
         h->second.is.remove();
         heaps_.erase(h);
     }
-    /// Removes [from, to) from the regions kept for captured graphs, also at the tool. The rest of
-    /// such a region stays kept, because other graphs may use it.
+    /// Removes the regions in [from, to) from `kept_`. If a region extends beyond the range, its
+    /// outer part stays. Throws `std::bad_alloc`.
     void take_kept(address from, address to) {
         for_overlapping(kept_, from, to, [&](auto k) {
-            auto const [begin, end] = *k;
+            auto const [begin, old] = *k;
             end_kept(k);
-            if (begin < from) { keep(begin, from); }
-            if (to < end) { keep(to, end); }
+            if (begin < from) { keep(begin, kept_region{from, old.tag}); }
+            if (to < old.end) { keep(to, old); }
         });
     }
-    void keep(address from, address to) {
-        kept_.insert_or_assign(from, to);
-        add_regions(from, to);
+    void keep(address from, kept_region is) {
+        kept_.insert_or_assign(from, is);
+        add_regions(from, is.end, is.tag);
     }
-    /// If regions kept for graphs overlap the block [from, to), merges them into one that contains
-    /// the block, and returns true. Otherwise returns false.
+    /// Looks for regions that are kept for captured graphs and overlap the block [from, to). If
+    /// there are any, joins them and the block to one kept region, and returns true.
     [[nodiscard]] bool reuse_kept(address from, address to) {
         address begin = from, end = to;
         bool    any = false;
         for_overlapping(kept_, from, to, [&](auto k) {
             any   = true;
             begin = std::min(begin, k->first);
-            end   = std::max(end, k->second);
+            end   = std::max(end, k->second.end);
         });
         if (!any) { return false; }
         auto const first = kept_.find(begin);
-        // One kept region contains the block already, so the tool needs no change.
-        if (first != kept_.end() && first->second == end) { return true; }
+        // The block lies in one kept region already, so the tool needs no change.
+        if (first != kept_.end() && first->second.end == end) { return true; }
         for_overlapping(kept_, from, to, [&](auto k) { end_kept(k); });
-        keep(begin, end);
+        keep(begin, kept_region{end, {}});
         return true;
     }
-    /// Leaves the region of the block `b` registered with the tool when the block is freed: `kept_`
-    /// takes it over, because a captured graph may use the memory.
+    /// Moves the region of the block `b` to `kept_`, because a captured graph may use the memory.
+    /// The region then stays registered with the tool when the block is freed.
     void keep_block(std::map<address, block>::iterator b) {
-        kept_.insert_or_assign(b->first, b->second.end);
+        kept_.insert_or_assign(b->first, kept_region{b->second.end, b->second.tag});
         b->second.has_region = false;
     }
 
-    std::map<address, heap>  heaps_;
-    std::map<address, block> blocks_;
-    /// Begin and end of each region that is kept because a captured graph may use the memory.
-    std::map<address, address> kept_;
+    std::map<address, heap>        heaps_;
+    std::map<address, block>       blocks_;
+    std::map<address, kept_region> kept_;
 };
 
 } // namespace detail

@@ -15,7 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the end of an address range of a map, which is the value itself or its member `end`.
+/// Returns the end of an address range, which is an element of a map. The key of the element is the
+/// begin of the range. The value is the end, or has a member `end`.
 template <class Value>
 [[nodiscard]] std::uintptr_t end_of(std::pair<std::uintptr_t const, Value> const& range) noexcept {
     if constexpr (std::is_same_v<Value, std::uintptr_t>) {

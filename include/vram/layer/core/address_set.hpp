@@ -59,8 +59,8 @@ public:
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // Moves an entry into the emptied slot `hole` if a search for the entry would stop
-            // there.
+            // A search for the entry in slot `at` must not end at the empty slot `hole`. If it
+            // would pass `hole`, the entry is moved there, and its old slot becomes the new `hole`.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];

@@ -16,15 +16,16 @@
 namespace vram {
 namespace detail {
 
-/// The bytes, or the blocks, that one thread has allocated and freed since `gather` last added its
-/// counts to those of the layer.
+/// What one thread has allocated and freed: a number of bytes, or a number of blocks. `gather` adds
+/// `change` and `total` to the counters of the layer, and sets them to 0.
 struct shared_count {
-    std::ptrdiff_t change = 0; ///< allocated minus freed since the last `gather`
-    /// Bytes or blocks allocated since the last `gather`, frees not subtracted.
+    std::ptrdiff_t change = 0; ///< bytes or blocks allocated minus freed since the last `gather`
+    /// Bytes or blocks that the thread has allocated since `gather` last collected the counts.
+    /// Frees are not subtracted.
     std::uint64_t total = 0;
     std::size_t   room  = 0;
-    /// Bytes or blocks that the thread may allocate above the peak without raising it: the peak may
-    /// be too low by this number. 0 while peaks are exact.
+    /// By how many bytes or blocks the allocations of this thread may exceed the peak before the
+    /// peak is raised. It is 0 while peaks are exact.
     std::size_t excess = 0;
 
     void add(std::size_t n) noexcept {
@@ -38,7 +39,8 @@ struct shared_count {
     }
 };
 
-/// The counts of one thread, guarded by `lock`. Above 32 threads, some share one.
+/// The counters of one thread, guarded by `lock`. There are at most 32 of these objects, so several
+/// threads may share one.
 template <class Histograms>
 struct alignas(64) count_shard {
     biased_lock                      lock;
@@ -46,15 +48,16 @@ struct alignas(64) count_shard {
     shared_count                     blocks;
     std::uint64_t                    refusals = 0;
     [[no_unique_address]] Histograms histograms;
-    /// Number of calls of `count_shards::add` since the last `push` or `pop` that found that other
-    /// shards have counted.
+    /// Number of calls of `count_shards::add` for this shard since the last `push` or `pop` of the
+    /// layer. A call counts only if another shard was also used since then.
     std::uint64_t calls = 0;
-    /// True if a thread that uses these counters has allocated or freed since the last `push` or
-    /// `pop`; set by the next call of a function of `count_shards`.
+    /// True if this shard has counted an allocation or free since the last `push` or `pop`. The
+    /// member is not set by `try_add` and `sub`, but later by `count_shards::add` or `fold`.
     bool counted = false;
 
-    /// Counts an allocation and returns true. Returns false and counts nothing if it may exceed the
-    /// peak: the caller then calls `count_shards::add`.
+    /// Counts an allocation of `n` bytes and returns true, if `room` permits it. Otherwise counts
+    /// nothing and returns false, and the caller must call `count_shards::add`. `room`: bytes or
+    /// blocks that this thread may allocate without the locks of other threads.
     [[nodiscard]] bool try_add(std::size_t n) noexcept {
         if (n > bytes.room || blocks.room == 0) { return false; }
         bytes.add(n);
@@ -67,14 +70,16 @@ struct alignas(64) count_shard {
     }
 };
 
-/// Lets threads count allocations and frees without a common lock, with values and totals that are
-/// always exact. Each thread counts in its own *shard* (counters).
+/// Lets threads count allocations and frees without a common lock. Each thread counts in a *shard*,
+/// which has counters of its own. Values and totals are always exact.
 ///
-/// Each shard has *room*: what its thread may allocate by `try_add` while the sum over all shards
-/// cannot exceed the peak (after `exact_calls`: by more than `peak_slack` for each). If the room
-/// is too small, `add` adds the counts of all shards to the counters of the layer.
+/// Each shard has *room*: the bytes and blocks that its thread may allocate without the locks of
+/// other shards. The rooms are so small that the sum of all shards cannot exceed the peak. If a
+/// room is too small for a request, `add` adds up all shards and divides the room again. After
+/// `exact_calls` such calls, each shard may add `peak_slack` to the room. A peak may then be too
+/// low.
 ///
-/// Threads   Call `add` and `fold` with the common lock held.
+/// Threads   The caller of `add` and `fold` holds the common lock (`hold`).
 /// Cost      `add` and `fold` take the locks of all shards.
 template <class Histograms, class Lock = biased_lock>
 class count_shards : public late_shards<count_shard<Histograms>, Lock> {
@@ -83,14 +88,15 @@ class count_shards : public late_shards<count_shard<Histograms>, Lock> {
 public:
     using shard = count_shard<Histograms>;
 
-    /// Number of calls of `add` (see `calls`) after which peaks may be too low, by `peak_slack` for
-    /// each thread, so that threads call `add` less often.
+    /// Number of calls of `add` after a `push` or `pop` for which peaks are exact. After that, each
+    /// shard may make a peak too low by `peak_slack`.
     static constexpr unsigned    exact_calls  = 256;
     static constexpr std::size_t least_bytes  = std::size_t{1} << 20;
     static constexpr std::size_t least_blocks = 64;
 
-    /// Adds the counts of all threads to `sums` and sets them to 0. `anew` (a scope begins or
-    /// ends): peaks are exact again for `exact_calls` calls of `add`.
+    /// Adds the counts of all threads to `sums`, and sets the counts of the threads to 0. `anew`:
+    /// true if a scope begins or ends. Peaks are then exact for the next `exact_calls` calls of
+    /// `add`.
     template <class Counters>
     void fold(Counters& sums, bool anew) noexcept {
         held const all = this->hold_shards();
@@ -101,14 +107,14 @@ public:
             if (anew) { each.counted = false, each.calls = 0; }
         });
     }
-    /// Adds an allocation that `mine.try_add` refused, and the counts of all threads, to `sums`.
-    /// Then permits threads further calls of `try_add`, as far as the peak does.
+    /// Counts an allocation for which the room of the shard `mine` was too small. Adds the counts
+    /// of all threads and this allocation to `sums`. Then divides the room again among the threads.
     template <class Counters>
     [[gnu::noinline]] void add(Counters& sums, shard& mine, std::size_t bytes) noexcept {
         held const all = this->hold_shards();
         gather(sums, all);
         mine.counted         = true;
-        bool          others = false; // otherwise peaks are exact anyway
+        bool          others = false; // true if another shard counted since the last push or pop
         std::uint64_t calls  = 1;
         all.for_each([&](shard const& each) {
             others = others || (&each != &mine && each.counted);
@@ -142,13 +148,15 @@ private:
         sums.bytes.peak  = larger_of(sums.bytes.peak, sums.bytes.value);
         sums.blocks.peak = larger_of(sums.blocks.peak, sums.blocks.value);
     }
-    /// Adds `n` to `sum`, and divides the room below the peak equally among all threads.
+    /// Adds an allocation of `n` bytes or blocks to `sum`, and divides the remaining room equally
+    /// among the shards. Before the allocation, the room is `sum.peak - sum.value` plus the
+    /// `excess` of all shards.
     template <class Counter>
     static void add(Counter& sum, shard& mine, shared_count shard::* which, std::size_t n,
                     held const& all) noexcept {
         auto room = static_cast<std::size_t>(sum.peak - sum.value);
         all.for_each([&](shard const& each) { room += (each.*which).excess; });
-        // If `room` is less than `n`, the sum exceeds the peak, and `sum.add` raises it.
+        // If `n` is larger than the room, no room is left, and `sum.add` raises the peak.
         room -= smaller_of(room, n);
         sum.add(n);
         std::size_t const part = room / all.size();

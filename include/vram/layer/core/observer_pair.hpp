@@ -21,14 +21,14 @@ inline constexpr bool is_observer_pair = false;
 template <class First, class Second, bool Filters>
 inline constexpr bool is_observer_pair<observer_pair<First, Second, Filters>> = true;
 
-/// Notifies the observers of two upstreams. An observer that both upstreams share is notified once,
-/// by the type that the first of them has.
+/// Notifies the observers of two upstreams. If both upstreams have the same observer, notifies it
+/// only once.
 ///
-/// `First` and `Second` are references to observers, or a nested `observer_pair`. If `Filters` is
-/// true, an observer is not notified of events that it skips.
+/// `First` and `Second`: the types of the two observers. Each is a reference to an observer or
+/// another `observer_pair`. If `Filters` is true, an observer is not notified of events for which
+/// its function `skips` returns true.
 ///
-/// Cost      Comparisons of addresses; none if the observers have different types, of which none
-///           derives from the other.
+/// Cost      Compares the addresses of observers, unless their types show that they are different.
 template <class First, class Second, bool Filters>
 class observer_pair {
 public:
@@ -39,7 +39,6 @@ public:
     void observe(Event const& e) noexcept {
         notify(e, *this);
     }
-    /// Returns true if all observers skip events of this kind.
     [[nodiscard]] bool skips(memory_event_kind kind) const noexcept
         requires skipping_observer<std::remove_reference_t<First>> &&
                  skipping_observer<std::remove_reference_t<Second>>
@@ -51,8 +50,8 @@ private:
     template <class, class, bool>
     friend class observer_pair;
 
-    /// Notifies the observer `to`, or both observers of the pair `to`, except observers that are in
-    /// `earlier`: these were notified before.
+    /// Notifies the observer `to`, or both observers of the pair `to`. Skips observers that are in
+    /// `earlier`, because they were already notified of this event.
     template <class Event, class To, class... Earlier>
     static void notify(Event const& e, To& to, Earlier const&... earlier) noexcept {
         if constexpr (is_observer_pair<To>) {
@@ -65,15 +64,15 @@ private:
             to.observe(e);
         }
     }
-    /// Returns true if `o` is the observer `among`, is in the pair `among`, or is a copy that
-    /// shares state with one of these (`shares_with`).
+    /// Returns true if `o` is the same observer as `among`, or as one of the observers in the pair
+    /// `among`. Copies that share their state (`shares_with`) count as the same observer.
     template <class Among, class O>
     [[nodiscard]] static bool includes(Among const& among, O const& o) noexcept {
         if constexpr (is_observer_pair<Among>) {
             return includes(among.first_, o) || includes(among.second_, o);
         } else if constexpr (!std::is_same_v<Among, O>) {
-            // Objects of two types can be one observer only if one type derives from the other:
-            // then their addresses are compared.
+            // Compares the addresses if one type derives from the other. Observers of unrelated
+            // types cannot be the same object.
             if constexpr (std::is_convertible_v<O const*, Among const*> ||
                           std::is_convertible_v<Among const*, O const*>) {
                 return std::addressof(among) == std::addressof(o);

@@ -4,6 +4,7 @@
 /// \file
 /// `pair_base` is the common part of the layers over two upstreams, `fallback` and `segregated`.
 
+#include <vram/base/core/first_exception.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of, smaller_of
 #include <vram/base/memory_usage.hpp>
 #include <vram/concepts/core/diagnosed.hpp>     // refuse_order
@@ -25,7 +26,8 @@ namespace detail {
 /// them. The layers themselves allocate and free.
 ///
 /// `owns`, `usage`, `free_memory` and `reset_peaks` need both upstreams to have the function.
-/// `trim`, `trim_no_wait`, `retire` and `forget_captures` call each upstream that has it.
+/// `trim`, `trim_no_wait`, `retire` and `forget_captures` call each upstream that has it, the
+/// second one also if the first one throws.
 ///
 /// Failure   The functions fail as those of the upstreams.
 /// Threads   The rules are those of the less safe of the two upstreams.
@@ -66,60 +68,89 @@ public:
         return first_.owns(p) || second_.owns(p);
     }
 
-    /// Returns the sums of both upstreams' figures; `largest_free` is the larger. A summed peak is
-    /// an upper bound.
+    /// Returns the usage of both upstreams together. Each number is the sum of both, except
+    /// `largest_free`, which is the larger of both. A sum of peaks may be higher than the true
+    /// peak.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<First> && measured_resource<Second>
     {
         return sum(first_.usage(), second_.usage());
     }
 
-    /// Calls `trim` of each upstream that has it. What the first then has unused, if its `usage`
-    /// tells, counts towards `keep` for the second. Returns the number of bytes freed.
+    /// Calls `trim` of each upstream that has this function. Returns the number of bytes freed.
+    /// `keep`: bytes of unused memory that these upstreams may retain together. If the first has no
+    /// `usage`, each of them may retain `keep` bytes.
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
-        std::size_t returned = 0;
-        if constexpr (trimmable_resource<First>) { returned += first_.trim(keep); }
-        if constexpr (trimmable_resource<Second>) {
-            if constexpr (trimmable_resource<First> && measured_resource<First>) {
-                memory_usage const now = first_.usage();
-                keep -= smaller_of(keep, now.reserved - smaller_of(now.reserved, now.live));
-            }
-            returned += second_.trim(keep);
+        std::size_t     returned = 0;
+        first_exception failed;
+        if constexpr (trimmable_resource<First>) {
+            failed.of([&] { returned += first_.trim(keep); });
         }
+        if constexpr (trimmable_resource<Second>) {
+            failed.of([&] {
+                if constexpr (trimmable_resource<First> && measured_resource<First>) {
+                    memory_usage const now = first_.usage();
+                    keep -= smaller_of(keep, now.reserved - smaller_of(now.reserved, now.live));
+                }
+                returned += second_.trim(keep);
+            });
+        }
+        failed.rethrow();
         return returned;
     }
 
     void retire(stream s)
         requires retiring_resource<First> || retiring_resource<Second>
     {
-        if constexpr (retiring_resource<First>) { first_.retire(s); }
-        if constexpr (retiring_resource<Second>) { second_.retire(s); }
+        first_exception failed;
+        if constexpr (retiring_resource<First>) {
+            failed.of([&] { first_.retire(s); });
+        }
+        if constexpr (retiring_resource<Second>) {
+            failed.of([&] { second_.retire(s); });
+        }
+        failed.rethrow();
     }
     void forget_captures()
         requires forgetting_resource<First> || forgetting_resource<Second>
     {
-        if constexpr (forgetting_resource<First>) { first_.forget_captures(); }
-        if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
+        first_exception failed;
+        if constexpr (forgetting_resource<First>) {
+            failed.of([&] { first_.forget_captures(); });
+        }
+        if constexpr (forgetting_resource<Second>) {
+            failed.of([&] { second_.forget_captures(); });
+        }
+        failed.rethrow();
     }
 
-    /// Returns the device of the first upstream, or, if that has no `device`, of the second.
+    /// Returns the device of the first upstream, or, if that names no device, of the second.
     [[nodiscard]] auto device() const
-        requires located_resource<First> || located_resource<Second>
+        requires names_device<First> || names_device<Second>
     {
-        if constexpr (located_resource<First>) {
+        if constexpr (located_resource<First> || !names_device<Second>) {
             return first_.device();
-        } else {
+        } else if constexpr (!names_device<First>) {
             return second_.device();
+        } else {
+            auto const known = first_.device();
+            return known ? decltype(second_.device()){*known} : second_.device();
         }
     }
     std::size_t trim_no_wait()
         requires promptly_trimmable_resource<First> || promptly_trimmable_resource<Second>
     {
-        std::size_t returned = 0;
-        if constexpr (promptly_trimmable_resource<First>) { returned += first_.trim_no_wait(); }
-        if constexpr (promptly_trimmable_resource<Second>) { returned += second_.trim_no_wait(); }
+        std::size_t     returned = 0;
+        first_exception failed;
+        if constexpr (promptly_trimmable_resource<First>) {
+            failed.of([&] { returned += first_.trim_no_wait(); });
+        }
+        if constexpr (promptly_trimmable_resource<Second>) {
+            failed.of([&] { returned += second_.trim_no_wait(); });
+        }
+        failed.rethrow();
         return returned;
     }
     [[nodiscard]] auto free_memory() const

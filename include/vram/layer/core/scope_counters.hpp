@@ -37,6 +37,14 @@ public:
         if (p == nullptr) { return; }
         if (!shards_.alone([&] { sub(p, bytes); })) { sub_with_others(p, bytes); }
     }
+    /// Called after `freed` if the upstream has refused the free: the block counts as live again.
+    [[gnu::cold, gnu::noinline]] void not_freed(std::size_t bytes) noexcept {
+        auto const held = hold_all();
+        now_.bytes.add(bytes);
+        now_.blocks.add(1);
+        now_.bytes.total -= bytes;
+        --now_.blocks.total;
+    }
     [[gnu::noinline]] void refused() noexcept {
         if (shard* const mine = shards_.mine([&] { ++now_.refusals; })) {
             auto const held = mine->lock.hold();
@@ -113,7 +121,8 @@ private:
             mine->sub(bytes);
             if (mine->histograms.freed(p)) { return; }
         }
-        // Another thread has allocated the block, or this one before there were shards.
+        // The shard of this thread does not know when the block was allocated. Looks for the time
+        // in the shards of the other threads, and then in the common histograms.
         bool found = false;
         shards_.for_each([&](shard& each) {
             if (found || &each == mine) { return; }
@@ -124,8 +133,8 @@ private:
         auto const held = shards_.hold();
         histograms_.freed(p);
     }
-    /// Takes the common lock, adds the threads' own counts to `now_`, and returns the guard. `anew`
-    /// (a scope begins or ends): starts another period of exact peaks.
+    /// Takes the common lock and adds the counters of all threads to `now_`. Returns the guard of
+    /// the lock. `anew`: true if a scope begins or ends.
     [[nodiscard]] auto hold_all(bool anew = false) const {
         auto held = shards_.hold();
         shards_.fold(now_, anew);
@@ -139,8 +148,8 @@ private:
         return outer;
     }
 
-    /// An open scope. `before` has the counts from the begin of the scope around it, or of the
-    /// layer, to its own begin.
+    /// An open scope. `before`: the counters of the enclosing scope until the `push` of this scope,
+    /// or those of the layer if there is no enclosing scope.
     struct scope {
         std::uint64_t number;
         Counters      before;
@@ -160,19 +169,20 @@ private:
     Counters close(std::size_t at) noexcept {
         Counters const answer = since(at);
         Counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // Merges the counts before and after the begin of the ended scope: both now belong to the
-        // scope around it, or to the layer.
+        // The end of the scope removes the border at its `push`. The counters before and after this
+        // border are merged: both belong to the enclosing scope.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
     }
 
-    /// The counters of each thread, and the lock of the members below.
+    /// The counters of each thread. Their common lock also guards the members below.
     [[no_unique_address]] mutable count_shards<Histograms, Lock> shards_;
-    /// The histograms of the time before threads had `shards_`.
+    /// Histograms of the calls that were not counted in a thread's own counters, such as all calls
+    /// before a second thread used the layer.
     [[no_unique_address]] Histograms histograms_;
-    /// Counters since the last open scope began, or the layer was created, without counts that
-    /// threads still have in `shards_`.
+    /// The counters of the innermost open scope, or of the layer if no scope is open. They do not
+    /// contain what is still in the threads' own counters, `shards_`.
     mutable Counters   now_;
     std::vector<scope> scopes_;
     std::uint64_t      last_ = 0;

@@ -17,8 +17,8 @@ enum class availability : unsigned {
     ready,
     /// The asking stream, or the host, must first wait for an event of another stream.
     needs_wait,
-    /// No wait helps: a captured graph may use the memory, or a capture of the asking stream or of
-    /// the stream that freed the memory makes a wait impossible.
+    /// The memory may not be used even after a wait. Either a captured graph may use it, or a
+    /// capture of the asking stream or of the freeing stream makes a wait impossible.
     unavailable,
 };
 

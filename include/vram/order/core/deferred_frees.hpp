@@ -6,6 +6,7 @@
 
 #include <vram/base/align.hpp> // default_alignment
 #include <vram/base/call_site.hpp>
+#include <vram/base/core/first_exception.hpp>
 #include <vram/base/core/report_caught.hpp>
 #include <vram/base/core/smaller_of.hpp> // larger_of
 #include <vram/base/core/tally.hpp>
@@ -25,33 +26,32 @@
 #include <atomic> // atomic
 #include <cstddef>
 #include <cstdint>
-#include <exception> // exception_ptr
-#include <new>       // bad_alloc
+#include <new> // bad_alloc
 #include <utility>
 
 namespace vram {
 namespace detail {
 
-/// Counts live blocks, which the caller allocates, and keeps freed blocks until no stream uses
-/// them. Unused blocks are passed to the argument `give(p, bytes, alignment, at)`, which frees them
-/// upstream; `at` is the line of the free.
+/// Keeps each block that `take` accepts until no stream uses it, and counts the live blocks. The
+/// caller allocates the blocks from the upstream. Several functions take a function
+/// `give(p, bytes, alignment, at)` that frees a block upstream. `at`: the line with the free.
 ///
-/// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
+/// Failure   A function that is not `noexcept` may rethrow errors of the platform.
 /// Threads   Any thread may call. Only one thread may move the object or call `wait_for_all`.
 template <class Platform>
 class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event`: number of frees of a stream after which an event is recorded. `at_least`:
-    /// `collect` returns blocks only if at least so many bytes are unused.
+    /// `per_event`: a stream records one event for this number of frees. `at_least`: `collect`
+    /// returns the unused blocks to the upstream once they have this number of bytes together.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
     /// Takes over the blocks and counts of `o`, which no other thread may use. `o` is then empty.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         *this = std::move(o);
     }
-    /// Takes over the blocks of `other`. `wait_for_all` must have emptied this object before.
+    /// Takes over the blocks of `other`. The caller must first call `wait_for_all` on this object.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         if (this == &other) { return *this; }
         per_event_    = other.per_event_;
@@ -67,8 +67,8 @@ public:
         return *this;
     }
 
-    /// A request to the upstream that the caller is making. The constructor makes sure that an
-    /// unused list element (host memory) exists for the free of the block.
+    /// A block that the caller is requesting from the upstream. The constructor makes sure that an
+    /// unused list element exists, so that the later free of the block needs no host memory.
     class reservation {
     public:
         reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -91,12 +91,12 @@ public:
             return p;
         }
 
-        /// Called after the upstream refused memory. Returns unused blocks to it, if necessary
-        /// after a wait, unless another thread has done so. Returns true if the caller should ask
-        /// the upstream again.
+        /// Called after the upstream refused memory. Tries to return freed blocks to the upstream,
+        /// unless another thread has done so since the request. The host may wait for a stream or
+        /// another thread. Returns true if the caller should ask the upstream again.
         template <class Give>
         bool make_room(Give give) {
-            // No resource can ever have so many bytes, so returning freed blocks would not help.
+            // No freed blocks can make room for more than half of the address space.
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;
@@ -105,8 +105,8 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        /// Value of `returned_` (how often blocks were given back) before the last attempt to
-        /// allocate. If it has changed, the caller asks the upstream again.
+        /// Value of `returned_` when the upstream was last asked. If `returned_` has another value
+        /// now, blocks were returned since then, and it is useful to ask again.
         std::uint64_t seen_ = 0;
         /// Number of times that the request may still be repeated; set at the first refusal.
         std::size_t                  attempts_  = no_attempt;
@@ -115,17 +115,19 @@ public:
     };
 
     enum class result {
-        /// accepted: the caller does nothing. A later call returns the block once no stream uses
-        /// it; if it was freed in a capture, `release_captured` or the end of the resource does
+        /// The free is accepted, and the caller has nothing to do. A later call returns the block
+        /// to the upstream, after all streams have finished with it. A block that was freed during
+        /// a capture is returned by `release_captured` or `wait_for_all`. If the wait of
+        /// `wait_for_all` fails, the block is reported as a leak instead.
         kept,
-        /// the block is not kept, for lack of host memory or after an error: the caller must wait
-        /// for the stream and then free the block upstream
+        /// The block is not kept, because host memory ran out or an error occurred. The caller must
+        /// wait for the stream, and then free the block upstream.
         due,
         foreign, ///< the free is invalid: it was reported, and the caller must do nothing
     };
 
-    /// Frees a block that the stream `s` used last; the host does not wait. On `due`, the caller
-    /// must wait for the stream and free the block upstream.
+    /// Takes a freed block that the stream `s` used last. The host does not wait. If the result is
+    /// `due`, the caller must wait for `s`, and then free the block upstream.
     [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                               call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -139,8 +141,8 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return result::kept;
-            // A lack of host memory is not reported: on `due`, the caller waits and frees the
-            // block.
+            // A lack of host memory is not reported, because the caller still frees the block: the
+            // result `due` tells it to wait for the stream first.
         } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
@@ -156,8 +158,8 @@ public:
         ++figures_.upstream;
         return result::due;
     }
-    /// Counts the free of a block that no stream uses. Returns true if the caller must now free the
-    /// block upstream, false if the free is invalid and was reported.
+    /// Checks and counts the free of a block that no stream uses. Returns true if the caller must
+    /// now free the block upstream. Returns false, after a report, if the free is invalid.
     [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
@@ -175,12 +177,14 @@ public:
         if (waiting_.empty() && ready_.empty()) { return waiting_.forget_ended(); }
         give_back(held, at_least_, give);
     }
-    /// Passes all unused blocks to `give`, and returns the number of their bytes. If a stream
-    /// outside a capture can record no event, the host waits for its device.
+    /// Passes all unused blocks to `give`, and returns the sum of their bytes. If no event can be
+    /// recorded on a stream, the host waits for the device of the stream. It does not wait for a
+    /// stream that is being captured.
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
-        // Only blocks freed before now (of a smaller age) are waited for, so that the loop ends.
+        // The loop below ignores blocks that other threads free from now on, so that it ends. Such
+        // blocks have an `age` (sequence number) of at least `until`.
         std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
@@ -189,17 +193,17 @@ public:
         }
         return bytes;
     }
-    /// Makes the host wait for captured graphs, which must not be launched again, and passes all
-    /// unused blocks to `give`. `mr`: the upstream; the host waits for its device if that of a
-    /// captured stream is unknown.
+    /// Called when no captured graph will be launched again. Makes the host wait for the devices of
+    /// all captured streams, then passes all unused blocks to `give`. `mr`: the upstream. The host
+    /// waits for the upstream's device if the device of a captured stream is unknown.
     template <class Give, class R>
     void release_captured(Give give, R const& mr) {
         auto held = lock_.hold();
         figures_.waits += captured_.finish(held, mr, ready_);
         give_back(held, 0, give);
     }
-    /// Makes the host wait until no stream or graph uses freed blocks, and passes them to `give`.
-    /// Blocks for which the wait fails are reported as leaks. `mr`: the upstream of the blocks.
+    /// Makes the host wait until no stream or graph uses the freed blocks, then passes the blocks
+    /// to `give`. If a wait fails, its blocks are reported as leaks instead. `mr`: the upstream.
     /// Does nothing if the process is ending.
     template <class Give, class R>
     void wait_for_all(Give give, R const& mr) noexcept {
@@ -210,8 +214,8 @@ public:
         all.drain(give);
     }
 
-    /// Called before the stream `s` is destroyed. Records an event behind its frees that have none,
-    /// unless `s` is being captured or an error, which is reported, prevents that.
+    /// Called before the stream `s` is destroyed. Tries to record an event behind the frees on `s`,
+    /// which fails while `s` is being captured. An error of the recording is reported.
     void retire(stream s) {
         auto const held = lock_.hold();
         waiting_.retire(s);
@@ -223,7 +227,7 @@ public:
         auto const held = lock_.hold();
         return figures_now();
     }
-    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
+    /// Sets both peaks to the current live and reserved bytes. Returns the peaks before the reset.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage       now    = figures_now();
@@ -260,8 +264,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// A refused request is repeated at most once for each block waiting at its first refusal, plus
-    /// this number of times, because other threads may take the returned memory.
+    /// A refused request is repeated at most this number of times, plus once for each freed block
+    /// that was waiting at the first refusal. Other threads may take the memory in between.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void count_allocation(std::size_t bytes) noexcept {
@@ -280,8 +284,8 @@ private:
         --reservations_;
         return true;
     }
-    /// Reports an invalid free. Only totals of live blocks are known, so not every invalid free is
-    /// found.
+    /// Reports an invalid free. An invalid free is not always found, because only the number and
+    /// the total size of the live blocks are known.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};
@@ -293,17 +297,15 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Frees unused blocks upstream if they have at least `at_least` bytes together. Returns the
-    /// number of bytes freed, or 0. Unlocks `held` meanwhile.
+    /// If the unused blocks have at least `at_least` bytes together, frees them upstream. Returns
+    /// the number of bytes freed. `held` is unlocked while blocks are freed.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
-        std::exception_ptr failed;
-        try {
-            waiting_.collect(ready_); // if this throws, each block is in `waiting_` or in `ready_`
-        } catch (...) { failed = std::current_exception(); }
+        first_exception failed;
+        failed.of([&] { waiting_.collect(ready_); }); // loses no block if it throws
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }
-        if (failed) { std::rethrow_exception(failed); }
+        failed.rethrow();
         return bytes;
     }
     template <class Give>
@@ -355,8 +357,8 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Waits until another thread has returned blocks to the upstream: until `returned_` differs
-    /// from `seen`. Unlocks `held` meanwhile.
+    /// Makes the calling thread wait until `returned_` is not `seen` any more, because another
+    /// thread has returned blocks to the upstream. Unlocks `held` during the wait.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         unlocked(held, [&] {
@@ -375,7 +377,7 @@ private:
     /// Unused list elements: at least one for each live block and each request in progress, so that
     /// a free allocates nothing.
     freed_blocks links_;
-    std::size_t  reservations_ = 0; ///< live blocks plus requests in progress
+    std::size_t  reservations_ = 0; ///< number of live blocks and of requests in progress
     /// Number of threads that are returning blocks to the upstream now.
     std::size_t returning_ = 0;
     /// Number of threads with a refused request that wait until another thread has returned blocks.

@@ -28,8 +28,8 @@ public:
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         call_site   at        = {}; ///< the line of the program that freed the block
-        /// The block is unused once the stream that freed it has completed its work up to the end
-        /// of this epoch (a numbered part of the work).
+        /// Number of the part of the stream's work (epoch) in which the block was freed. The block
+        /// is unused once the stream has completed this part.
         std::uint64_t epoch = 0;
         /// Sequence number of the free, given by the object that keeps the block: earlier frees
         /// have smaller numbers.
@@ -47,7 +47,7 @@ public:
     }
     ~freed_blocks() { clear(); }
 
-    /// Allocates an unused list element, for a block that is freed later.
+    /// Allocates an empty list element and adds it to the list. A later free uses this element.
     void add_link() { push(new link); }
 
     void push(link* one) noexcept {
@@ -81,8 +81,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, in order. The list keeps its
-    /// elements, now without blocks, for later frees.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, in order. The emptied list
+    /// elements stay in the list, so that later frees can use them.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {

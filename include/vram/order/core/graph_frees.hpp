@@ -21,8 +21,8 @@
 namespace vram {
 namespace detail {
 
-/// A list of blocks that were freed during captures. A captured graph may be launched on any
-/// stream, so the host waits for whole devices before the blocks are reused.
+/// A list of blocks that were freed during captures. Captured graphs may use the blocks, and may
+/// run on any stream. The host therefore waits for whole devices before the blocks are reused.
 ///
 /// Threads   One thread at a time, with the resource's lock held except in `finish_or_report`.
 template <class Platform>
@@ -48,20 +48,21 @@ public:
         one->age = next_age_++;
         blocks_.push(one);
         try {
-            device const its = Platform::device_of(s);
-            for (device const& each : devices_) {
-                if (!(each != its)) { return; }
-            }
-            devices_.push(its);
-        } catch (...) { unknown_ = true; }
+            add_device(Platform::device_of(s));
+        } catch (...) {
+            unknown_ = true;
+            try { // the device of `s` is usually current
+                add_device(Platform::current_device());
+            } catch (...) {} // then the devices that are known are waited for
+        }
     }
 
-    /// Makes the host wait, with `guard` unlocked, for the devices of the captured streams (for
-    /// that of `mr` if one is unknown). Moves the blocks freed before the call to `free`. Returns
-    /// the number of waits.
+    /// Makes the host wait, with the lock `guard` unlocked, for the devices of all streams that
+    /// freed blocks during captures. Then moves the blocks that were added before the call to the
+    /// list `free`. Returns the number of waits.
     template <class Guard, class R>
     std::size_t finish(Guard& guard, R const& mr, freed_blocks& free) {
-        std::uint64_t const until = next_age_; // the waits may not cover blocks added from now on
+        std::uint64_t const until = next_age_; // blocks added from now on are not moved to `free`
         std::size_t         waits = 0;
         auto const          await = [&](auto const& which) {
             unlocked(guard, [&] { await_device<Platform>(which()); });
@@ -71,7 +72,8 @@ public:
         for (std::size_t i = 0; i < devices_.size(); ++i) {
             await([its = devices_[i]] { return its; });
         }
-        // The device of a captured stream is unknown: the device of the memory is waited for.
+        // If the device of a captured stream is unknown, also waits for the device of the resource
+        // `mr`.
         if (unknown_) {
             await([&] { return device_of_resource(mr); });
         }
@@ -83,15 +85,15 @@ public:
         unknown_ = false;
         return waits;
     }
-    /// Makes the host wait for the devices of all captured streams. Moves all blocks to `free`, or
-    /// reports all as leaks if any wait fails.
+    /// Makes the host wait for the devices of all captured streams. If all waits succeed, moves all
+    /// blocks to the list `free`. If any wait fails, reports all blocks as leaks.
     template <class R>
     void finish_or_report(R const& mr, freed_blocks& free) noexcept {
         bool all = true;
         for (device const& each : devices_) { all = try_wait<Platform>(each) && all; }
         if (unknown_) {
-            all =
-                try_wait<Platform>([&] { await_device<Platform>(device_of_resource(mr)); }) && all;
+            auto const its = [&] { await_device<Platform>(device_of_resource(mr)); };
+            all            = try_wait<Platform>(its, "the wait for a device") && all;
         }
         if (all) { return free.splice(blocks_); }
         blocks_.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
@@ -108,11 +110,18 @@ public:
     [[nodiscard]] std::size_t bytes() const noexcept { return blocks_.bytes(); }
 
 private:
+    void add_device(device its) {
+        for (device const& each : devices_) {
+            if (!(each != its)) { return; }
+        }
+        devices_.push(its);
+    }
+
     freed_blocks       blocks_;
     heap_array<device> devices_; ///< known devices of the captured streams, each once
-    /// True if, because of an error, `devices_` lacks the device of a captured stream.
+    /// True if the device of some captured stream is unknown, because a query failed.
     bool          unknown_  = false;
-    std::uint64_t next_age_ = 0; ///< sequence number (`age`) of the next free
+    std::uint64_t next_age_ = 0; ///< `age` (sequence number) of the block that is added next
 };
 
 } // namespace detail

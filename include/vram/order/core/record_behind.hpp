@@ -17,26 +17,26 @@ namespace detail {
 /// The result of `record_behind`.
 enum class recorded : unsigned char {
     pending, ///< the event was recorded; the work before it may be incomplete
-    /// The work of the stream is complete, as the event shows or because the device was reset.
+    /// Nothing is left to wait for: the stream has completed its work, or its device was reset.
     done,
-    /// Nothing can be waited for: the stream is being captured, or all its reusable events are in
-    /// use by waiting host threads.
+    /// No event can be waited for, because the stream is being captured. A timeline also returns
+    /// this value if it has no event left to record.
     captured,
-    /// Nothing was recorded: the handle is that of a default stream of another thread or device,
-    /// and means a different stream here.
+    /// Nothing was recorded, because the handle is that of a default stream. On this thread or
+    /// device, the handle denotes a different default stream.
     elsewhere,
-    lost,   ///< the stream was destroyed, or its handle given up: nothing was recorded
-    failed, ///< an error (platform's, or `std::bad_alloc`) was reported: no event is usable
+    lost,   ///< nothing was recorded: the stream was destroyed or retired
+    failed, ///< no event is usable, because an error occurred, which was reported
 };
 
-/// Returns true if an event was recorded behind the work of the stream, or if none is needed, for
-/// example because that work is complete.
+/// Returns true if the result means success: an event was recorded, or the work is complete and
+/// needs no event.
 [[nodiscard]] constexpr bool stands(recorded how) noexcept {
     return how == recorded::pending || how == recorded::done;
 }
 
-/// Called in a `catch` block. Returns true if the error means that the stream does not exist, false
-/// if unknown.
+/// Called in a `catch` block. Returns true if the caught error means that the stream does not
+/// exist. Returns false for other errors, or if the platform cannot tell.
 template <class Platform>
 [[nodiscard]] bool names_no_stream() noexcept {
     if constexpr (requires(typename Platform::error const& e) {
@@ -59,13 +59,14 @@ template <class Platform>
     } catch (...) { return false; }
 }
 
-/// Records the event `e` behind the work of the stream `s` with the id `id`, which another thread
-/// may capture at any moment. `held`, unless empty, is a counted reference that keeps the handle
-/// valid.
+/// Records the event `e` behind the work enqueued on the stream `s` so far. Another thread may
+/// begin or end a capture of `s` during the call. `id`: the stream's id, by which the call finds
+/// out if the handle `s` still denotes this stream. `held`: counted reference that keeps the handle
+/// valid, or an empty one.
 ///
 /// Failure   Rethrows errors of the platform.
 /// Threads   Any thread may call. One thread at a time may use the event.
-/// Streams   Work that is enqueued during the call may be included.
+/// Streams   The event may also cover work that is enqueued during the call.
 template <class Platform>
 [[nodiscard, gnu::noinline]] recorded record_behind(typename Platform::event& e,
                                                     typename Platform::stream s, std::uint64_t id,
@@ -81,22 +82,22 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                // A destroyed stream cannot be captured, so that no query is needed. Its hold
-                // `held` (counted reference) can still record events.
+                // The owner has destroyed the stream. The counted reference `held` can still record
+                // an event on it, and a destroyed stream cannot be captured.
                 held.record(e);
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
-                // A capture may have begun before `record`: then a graph contains the event, which
-                // must not be queried or waited for.
+                // A capture may have begun just before `record`. The event is then part of the
+                // captured graph, so the host must not query it or wait for it.
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The owner has destroyed the stream during this call: the loop tries again and now
-            // records with `held`, which is still legal.
+            // If the owner destroyed the stream during this call, the next attempt records the
+            // event with the counted reference `held`, which is still valid.
             if (held.ended() && i < attempts) { continue; }
-            // After an error has invalidated a capture, recording fails until that capture is
-            // ended; the stream counts as captured until then.
+            // The recording also fails if an error has invalidated a capture of the stream. The
+            // stream counts as captured until the program ends this capture.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;
@@ -104,8 +105,8 @@ template <class Platform>
         try {
             return Platform::done(e) ? recorded::done : recorded::pending;
         } catch (...) {
-            // The query fails if the event is in a graph, after a capture that has ended meanwhile.
-            // Unless this was the last attempt, it is recorded again.
+            // The query of the event fails if a capture has put the event into a graph and has
+            // ended since. The event is then recorded again, at most `attempts` times in all.
             if (i == attempts) { throw; }
         }
     }

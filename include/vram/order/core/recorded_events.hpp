@@ -13,11 +13,11 @@
 namespace vram {
 namespace detail {
 
-/// The recorded events of one stream, oldest first, at most a fixed number. Each covers the
-/// stream's work up to the end of a numbered part (epoch).
+/// The recorded events of one stream, oldest first. The constructor sets the largest number of
+/// events. Each event covers the stream's work up to the end of a numbered part (epoch).
 ///
-/// Threads   One thread at a time. Other threads may wait for events; while `pins` counts them, an
-///           event keeps its address and is not recorded again.
+/// Threads   One thread at a time. Other threads may wait for an event. `pins` counts these
+///           threads. Until it is 0, the event keeps its address and is not recorded again.
 template <class Platform>
 class recorded_events {
 public:
@@ -44,15 +44,15 @@ public:
         while (unused_ != nullptr) { delete std::exchange(unused_, unused_->next); }
     }
 
-    /// Returns an event of device `d`, for the caller to record and then `push`. Returns null if
-    /// `most` events exist and host threads wait for all, except perhaps the newest.
+    /// Returns an event of the device `d`. The caller must record the event, and then call `push`.
+    /// Returns null if no more events may be created and none can be recorded again now.
     [[nodiscard]] entry* spare(device const& d) {
         entry** at = &unused_;
         while (*at != nullptr && (*at)->pins != 0) { at = &(*at)->next; }
         if (*at == nullptr) { at = count_ < most_ ? &create(d) : reusable(); }
         if (at == nullptr) { return nullptr; }
         entry& one = **at;
-        // An event of another device is replaced: a stream of `d` cannot record it.
+        // A stream of the device `d` cannot record an event of another device: replaces the event.
         if (one.of != d) {
             one.what = event{d};
             one.of   = d;
@@ -73,7 +73,7 @@ public:
 
     /// Returns the oldest recorded event, or null if there is none.
     [[nodiscard]] entry* oldest() const noexcept { return oldest_; }
-    /// Removes the oldest recorded event, which must exist; `spare` may return it again.
+    /// Removes the oldest recorded event, which must exist, and adds it to the unused events.
     void pop() noexcept {
         entry* const one = std::exchange(oldest_, oldest_->next);
         if (oldest_ == nullptr) { newest_ = nullptr; }
@@ -93,7 +93,7 @@ public:
         return newest_ != nullptr ? newest_->epoch : 0;
     }
     /// Returns the earliest recorded event that covers `epoch`, a numbered part of the stream's
-    /// work. There must be one.
+    /// work. Such an event must exist.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) const noexcept {
         entry* at = oldest_;
         while (at->epoch < epoch) { at = at->next; }
@@ -106,9 +106,9 @@ private:
         ++count_;
         return unused_;
     }
-    /// Moves the oldest recorded event, except the newest and those that host threads wait for, to
-    /// the start of `unused_`, to be recorded again. Returns the place, `&unused_`, or null if
-    /// there is none.
+    /// Finds the oldest recorded event that no host thread waits for, moves it to the start of
+    /// `unused_`, and returns `&unused_`. Returns null if there is no such event. Never takes the
+    /// newest event, because no other event covers the latest work.
     [[nodiscard]] entry** reusable() noexcept {
         for (entry** at = &oldest_; *at != newest_; at = &(*at)->next) {
             if ((*at)->pins != 0) { continue; }
@@ -123,7 +123,7 @@ private:
     std::size_t count_  = 0;       ///< number of events, recorded or not
     entry*      oldest_ = nullptr; ///< the oldest recorded event: the first of a list
     entry*      newest_ = nullptr; ///< last recorded event in the list that starts at `oldest_`
-    /// Events that may be recorded again, unless a host thread still waits for them.
+    /// Events that are not recorded. `spare` skips those for which a host thread still waits.
     entry* unused_ = nullptr;
 };
 

@@ -30,7 +30,7 @@ namespace detail {
 /// stream at any moment.
 ///
 /// Failure   Rethrows errors of the platform, unless a function is `noexcept`.
-/// Threads   One thread at a time. Other threads may wait for events; `pins` counts them.
+/// Threads   One thread at a time. Other threads may wait for events; `pins` counts these threads.
 template <class Platform>
 class stream_timeline {
 public:
@@ -38,22 +38,25 @@ public:
     using event    = typename Platform::event;
     using identity = stream_identity<Platform>;
     using entry    = typename recorded_events<Platform>::entry;
-    /// Largest number of events of one stream, unless the constructor gets another number.
+    /// Default for the largest number of events of one stream.
     static constexpr std::size_t most = 8;
 
-    /// Starts the record of a stream that the calling thread uses. `key` is the stream's
-    /// `stream_key`, and `slot` the index of this timeline in its table.
+    /// Creates the timeline (record of progress) of the stream `s`. Must be called by the thread
+    /// that uses `s`. `key`: the stream's `stream_key`. `slot`: index of this timeline in its
+    /// table.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot)
         : stream_timeline{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that another thread may use now, so it is not queried:
-    /// `who` is its id and device. `held`, unless empty, keeps its handle valid.
+    /// Creates the timeline of the stream `s` without a query of `s`, because another thread may
+    /// use `s` now. `who`: the stream's id and device. `held`: counted reference that keeps the
+    /// stream's handle valid; may be empty.
     stream_timeline(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                     stream_hold<Platform> held, std::size_t most_events = most)
         : slot_{slot}, recorded_{most_events} {
         adopt(s, key, who, std::move(held));
     }
 
-    /// Uses this timeline for another stream from now on. `nothing_pending()` must be true.
+    /// From now on, this timeline (record of progress) belongs to the stream `s` instead of its
+    /// former stream. `nothing_pending()` must be true.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_             = who.id;
@@ -63,22 +66,22 @@ public:
         key_            = key;
         alive_          = true;
         death_reported_ = false;
-        // The new stream has waited for no other. The numbers of epochs continue, so that memory
-        // freed on the former stream still counts as unused.
+        // The new stream has not waited for any other stream yet.
         waited_.clear();
     }
     void adopt(stream s, std::uint64_t key) {
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// Notes that memory was freed now, and returns the number of the current epoch (the newest
-    /// part of the stream's work).
+    /// Notes that memory was freed on this stream. Returns the number of the part of the stream's
+    /// work (epoch) to which the free belongs.
     [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
         freed_until_ = epoch_;
         return epoch_;
     }
-    /// Called for a free while the stream is being captured: a graph may use the memory. Returns an
-    /// epoch that is never complete. `has_graph_memory()` is true until `forget_captures`.
+    /// Called instead of `epoch_of_free` if the stream is being captured. The captured graph may
+    /// use the freed memory later. Returns `tag::captured`, an epoch that is never complete. Makes
+    /// `has_graph_memory()` true until `forget_captures` is called.
     [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
         has_graph_memory_ = true;
         return tag::captured;
@@ -100,8 +103,8 @@ public:
                 recorded const how = ask(*oldest);
                 if (how == recorded::pending) { return; }
                 if (how != recorded::done) {
-                    // A capture has put the event into a graph: it is discarded. The next event
-                    // that is recorded on the stream also covers the work before this event.
+                    // A captured graph contains the event, so it is discarded. The next event that
+                    // is recorded on the stream also covers the work before this event.
                     recorded_.pop();
                     continue;
                 }
@@ -111,8 +114,9 @@ public:
         }
     }
 
-    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. The host
-    /// waits if none can be recorded. Returns false if a capture prevents both.
+    /// Makes sure that the stream's work up to the end of `epoch` is complete or has an event
+    /// behind it. If no event can be recorded, the host waits for the work. Returns false, without
+    /// a wait, if the stream is being captured.
     [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
         if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -125,8 +129,8 @@ public:
         }
         bool const died = alive_ && how == recorded::lost;
         if (died) { report_death(); }
-        // The stream was destroyed, or its handle is that of another thread's default stream and
-        // means a different stream here: only the device can be waited for.
+        // No event can be recorded: the stream was destroyed or retired, or the handle denotes
+        // another default stream here. The host therefore waits for the whole device.
         await_device<Platform>(device_);
         end_epoch();
         count_host_wait();
@@ -134,29 +138,27 @@ public:
         return true;
     }
 
-    /// Returns true if the stream exists and is being captured. Then `has_graph_memory()` is true
-    /// until `forget_captures`.
+    /// Returns true if the stream exists and is being captured. `has_graph_memory()` is then true
+    /// from now on, because the graph may use memory freed on this stream.
     [[nodiscard]] bool captured() {
         bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
         has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
-    /// Returns true if `epoch`, a part of the stream's work, is complete or has an event recorded
-    /// behind it.
+    /// Returns true if `epoch`, a part of the stream's work, is complete or has an event behind it.
     [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || recorded_.has_event(epoch);
     }
-    /// Returns the last epoch (part of the stream's work) that is complete or has an event recorded
-    /// behind it.
+    /// Returns the last epoch (part of the stream's work) that is complete or has an event.
     [[nodiscard]] std::uint64_t covered() const noexcept {
         std::uint64_t const last = recorded_.last_epoch();
         return last > done_ ? last : done_;
     }
-    /// Returns the number of the current epoch: the stream's work since an event or a host wait
-    /// ended the last epoch.
+    /// Returns the number of the current epoch, the newest part of the stream's work. The next
+    /// event or host wait ends this part.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
-    /// Records an event behind everything freed since the last event, so that `poll` can find the
-    /// memory unused; `done` if nothing was. Never waits. Errors are reported.
+    /// Tries, without a wait, to record an event behind all frees of the stream. Returns `done` if
+    /// the frees need no event. Returns `failed` after an error, which is reported.
     recorded try_record_event() noexcept {
         if (!has_frees()) { return recorded::done; }
         if (!alive_) { return recorded::lost; }
@@ -165,8 +167,8 @@ public:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return recorded::failed;
     }
-    /// Reports, at most once and not while the process ends, that the stream was destroyed without
-    /// `retire` while `bytes` of freed memory waited for it.
+    /// Reports once for each stream that it was destroyed without `retire`, unless the process is
+    /// ending. `bytes`: size of the freed memory that waited for the stream.
     void report_death(std::size_t bytes = 0) noexcept {
         if (std::exchange(death_reported_, true) || is_ending<Platform>()) { return; }
         report_error({.kind   = error_kind::dead_stream,
@@ -174,44 +176,45 @@ public:
                       .stream = name_of_stream<Platform>(stream_, id_)});
     }
 
-    /// Called while the stream is being captured, so that no event can be recorded: makes what it
-    /// freed since its last event unavailable to other streams until `readmit`.
+    /// Called if no event can be recorded because the stream is being captured. Until `readmit`,
+    /// other streams may not use memory that was freed on this stream and that no event covers.
     void exclude() noexcept { excluded_from_ = covered() + 1; }
-    /// Undoes `exclude`: the memory is available to other streams again, as the number of each
-    /// epoch (part of the stream's work) is below `tag::captured`.
+    /// Ends the effect of `exclude`, which withheld freed memory from other streams.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;
     }
 
-    /// Ends the current epoch (newest part of the stream's work) with an event or a wait of the
-    /// host. Returns false if neither is possible.
+    /// Records an event behind the stream's work so far, which ends the current epoch (newest part
+    /// of the work). If all events are in use, the host waits for the work instead. Returns false
+    /// if no event can be recorded on the stream, for example during a capture.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return stands(how);
     }
 
-    /// Records an event behind everything freed so far. Returns false during a capture, or while
-    /// host threads wait for too many events. Only the thread that uses the stream may call.
+    /// Records an event behind all frees of this stream so far. Returns false if every event is in
+    /// use, or if the stream is being captured. Only the thread that uses the stream may call.
     bool record_in_order() {
         entry* const one = recorded_.spare(device_);
         if (one == nullptr) { return false; }
         Platform::record(one->what, stream_);
         if (Platform::capturing(stream_)) { return false; }
-        freed_until_ = epoch_; // if `poll` discards this event, another one is needed
+        // Makes `has_frees()` true if `poll` discards this event before a later one is recorded.
+        freed_until_ = epoch_;
         end_epoch_with_event();
         return true;
     }
-    /// Records an event behind everything freed so far, if possible. Only the thread that uses the
-    /// stream may call. Errors are reported.
+    /// Records an event behind all frees of this stream so far, if possible. Reports errors. Only
+    /// the thread that uses the stream may call.
     void try_record() noexcept {
         try {
             (void)record_in_order();
         } catch (...) { report_failed_call("recording an event on a stream"); }
     }
 
-    /// Returns the earliest recorded event behind `epoch`, a part of the stream's work.
-    /// `has_event(epoch)` must be true and `done(epoch)` false.
+    /// Returns the earliest recorded event that covers `epoch`, a numbered part of the stream's
+    /// work. There must be such an event: `has_event(epoch)` is true and `done(epoch)` is false.
     [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
         return recorded_.event_for(epoch);
     }
@@ -224,8 +227,8 @@ public:
         complete_up_to(epoch_++);
         recorded_.clear();
     }
-    /// Ends the current epoch (newest part of the stream's work) without an event, and returns its
-    /// number. The caller must wait for the device, and then call `complete_up_to`.
+    /// Ends the current epoch (newest part of the stream's work) without an event. Returns its
+    /// number, which the caller must pass to `complete_up_to` after a wait for the device.
     [[nodiscard]] std::uint64_t end_epoch_without_event() noexcept { return epoch_++; }
 
     void count_host_wait() noexcept {
@@ -237,13 +240,13 @@ public:
         ++waits_made;
     }
 
-    /// Returns how far this stream has waited for the stream with the index `slot`: the number of
-    /// that stream's last epoch (part of its work) waited for, or 0.
+    /// Returns the number of the last epoch (part of the work) of the stream with the index `slot`
+    /// for which this stream has waited. Returns 0 if it has never waited for that stream.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
-    /// Makes this stream wait for the event behind `epoch`, a part of the work of `other`'s stream.
-    /// The event must be recorded.
+    /// Makes this stream wait until the stream of `other` has completed the part `epoch` of its
+    /// work. An event behind this part must have been recorded.
     void wait_for(stream_timeline& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
@@ -253,8 +256,8 @@ public:
         count_wait();
     }
 
-    /// Gives up the stream's handle, which is not used afterwards. Called if the stream was or will
-    /// be destroyed, or before this timeline serves another stream.
+    /// Gives up the stream's handle, so that this timeline (record of progress) does not use the
+    /// handle afterwards. Called if the stream was or will be destroyed, and before `adopt`.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -272,10 +275,10 @@ public:
     /// Returns true if the timeline has a hold (counted reference) on the stream, so that the
     /// platform announces the stream's end. Returns false after a call of `end`.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Returns true if the platform has announced that the owner destroyed the stream, and `end`
-    /// was not called since.
+    /// Returns true if the owner has destroyed the stream and the platform has announced this.
+    /// Returns false after a call of `end`, because `end` gives up the stream.
     [[nodiscard]] bool ended() const noexcept { return held_.ended(); }
-    /// Returns true if neither an event nor a wait of the host covers the last free on the stream.
+    /// Returns true if the last free on the stream may be incomplete and has no event behind it.
     [[nodiscard]] bool          has_frees() const noexcept { return !has_event(freed_until_); }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return has_frees() ? epoch_ : epoch_ - 1;
@@ -296,12 +299,13 @@ private:
         } catch (...) { report_failed_call("recording an event on a stream"); }
         return record_now(true);
     }
-    /// Tries to record an event, which ends the current epoch (newest part of the stream's work).
-    /// If host threads wait for all events, this thread waits for the stream if `may_wait`;
-    /// otherwise the result is `captured`.
+    /// Records an event behind the stream's work, which ends the current epoch (newest part of the
+    /// work). If no event is available and `may_wait` is true, the host waits for the work. If
+    /// `may_wait` is false, the result is `captured` in this case.
     recorded record_now(bool may_wait) {
         if (!held_ && was_reset<Platform>(stream_, id_)) {
-            // The reset of the device ended all work. An event would create a new context.
+            // The reset of the device has ended all work of the stream. Recording an event would
+            // create a new context on the device.
             end_epoch();
             return recorded::done;
         }
@@ -315,8 +319,8 @@ private:
         }
         return how;
     }
-    /// Makes the host wait for all work of the stream, and returns `done`. If no event can be
-    /// recorded for that, returns the reason instead.
+    /// Records a temporary event behind all work of the stream, makes the host wait for this event,
+    /// and returns `done`. If the event cannot be recorded, returns the reason.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
@@ -326,17 +330,15 @@ private:
         count_host_wait();
         return recorded::done;
     }
-    /// Tells if an event is complete. If the query fails, for example because a graph contains the
-    /// event, records it again. The caller must discard the event unless the result is `pending` or
-    /// `done`.
+    /// Returns `done` if the event is complete, and `pending` if not. The query fails if a captured
+    /// graph contains the event. The event is then recorded again, and the result of that is
+    /// returned. If the result is neither `done` nor `pending`, the caller must discard the event.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
         } catch (...) {
             if (one.pins != 0 || !alive_) { throw; }
         }
-        // Another thread may have captured the stream, so that a graph contains the event: records
-        // it again, behind all work that the stream has now.
         return record_behind_all(one.what);
     }
 
@@ -353,12 +355,12 @@ private:
     typename Platform::device                   device_{};
     std::uint64_t                               key_ = 0;
     std::uint64_t                               id_  = 0;
-    /// Number of the current epoch: the work since an event or a host wait ended the last one.
+    /// Number of the current epoch: the stream's work after the end of the previous epoch.
     std::uint64_t epoch_ = 1;
     /// Number of the last epoch (part of the stream's work) that is known to be complete.
     std::uint64_t done_ = 0;
-    /// An event or a host wait must cover the stream's work up to this epoch, which is at least
-    /// that of the last free outside captures. 0: none.
+    /// Last epoch (numbered part of the stream's work) that an event or a host wait must cover,
+    /// usually because memory was freed in it. 0 if there is no such epoch.
     std::uint64_t freed_until_    = 0;
     std::uint64_t events_         = 0;
     std::uint64_t waits_          = 0;
@@ -366,12 +368,12 @@ private:
     bool          death_reported_ = false; ///< true once the error `dead_stream` was reported
     /// True if a captured graph may use memory freed on this stream.
     bool has_graph_memory_ = false;
-    /// Memory freed in this epoch (part of the stream's work) or later is unavailable to other
-    /// streams. `tag::captured`, above every epoch, excludes nothing.
+    /// Memory that this stream freed in this epoch (numbered part of its work) or later is withheld
+    /// from other streams. `tag::captured` means that no memory is withheld.
     std::uint64_t             excluded_from_ = tag::captured;
     recorded_events<Platform> recorded_;
-    /// Element i: the last epoch (part of its work) of the stream with the index i for which this
-    /// stream has waited.
+    /// The element with the index of another timeline is the last epoch (numbered part of that
+    /// stream's work) for which this stream has waited.
     heap_array<std::uint64_t> waited_;
 };
 

@@ -24,7 +24,7 @@ namespace detail {
 
 /// The timelines (records of the progress) of all streams of a resource. A slot is the index of a
 /// timeline. `retire` must be called before a stream is destroyed, unless the platform announces
-/// that.
+/// the destruction.
 ///
 /// Failure   Throws `std::bad_alloc` and errors of the platform, unless a function is `noexcept`.
 /// Threads   One thread at a time. While the host waits, `guard` (the resource's lock) is unlocked.
@@ -35,9 +35,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: finds streams by handle instead of id. `visits_ends`: the caller calls
-    /// `forget_ended(visit)`; otherwise `readmit` forgets destroyed streams. `most_events`: largest
-    /// number of events of one stream.
+    /// `by_name`: true to find streams by their handles, false to find them by their ids.
+    /// `visits_ends`: true if the caller handles destroyed streams with `forget_ended(visit)`,
+    /// false if `readmit` handles them. `most_events`: largest number of events of one stream.
     explicit stream_timelines(bool by_name = false, bool visits_ends = false,
                               std::size_t most_events = timeline::most) noexcept
         : table_{by_name, visits_ends, most_events} {}
@@ -51,8 +51,9 @@ public:
         return *this;
     }
 
-    /// `of` finds or creates the timeline of a stream; `known` returns null if it was not used
-    /// lately; `of_another` is for a stream that another thread may capture.
+    /// `of` returns the timeline (record of progress) of a stream, and creates it if necessary.
+    /// `known` searches only a small cache of recently used timelines, and may return null.
+    /// `of_another` is for a stream that another thread may be capturing now.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) { return table_.of(s); }
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) { return table_.known(s); }
     [[nodiscard]] timeline*   of_another(stream s) { return table_.of_another(s); }
@@ -63,20 +64,22 @@ public:
         return table_[t.slot].done(t.epoch);
     }
 
-    /// Returns true if the epoch `epoch` (part of the work) of the stream with the index `slot` is
-    /// complete or has an event.
+    /// Returns true if the part `epoch` of the work of the stream with the index `slot` is complete
+    /// or has an event behind it.
     [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
         return table_[slot].has_event(epoch);
     }
 
-    /// Tells if the stream of `asker` (null: the host) may use memory now that the stream `slot`
-    /// may access until the end of `epoch`. `captured`: `asker`'s stream is being captured.
+    /// Tells if free memory may be used now, after a wait, or not at all. The stream with the index
+    /// `slot` may access the memory until it has completed the part `epoch` of its work. `asker`:
+    /// timeline of the stream that needs the memory, or null for the host. `captured`: true if that
+    /// stream is being captured.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, timeline const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        // A stream may use at once what it freed itself: in a capture, memory freed in captures
-        // (`kept`); outside of captures, all other memory.
+        // A stream needs no wait for memory that it freed itself. This holds only if the free and
+        // this request are both part of captures, or both not.
         if (own && captured == kept) { return availability::ready; }
         if (table_[slot].done(epoch)) { return availability::ready; }
         if (captured || kept || table_[slot].is_excluded(epoch)) {
@@ -94,8 +97,8 @@ public:
         }
         return worst;
     }
-    /// Rates free memory in a search: tells if the asking stream may use memory with given pending
-    /// uses now, after a wait, or not at all.
+    /// A function object. For free memory, it returns if the stream of `asker` may use the memory
+    /// now, after a wait, or not at all.
     struct pricing {
         stream_timelines const& all;
         timeline const*         asker;
@@ -113,8 +116,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// Makes the memory that the stream with the index `slot` has freed since its last event
-    /// unavailable to other streams until the next request calls `readmit`.
+    /// Until the next call of `readmit`, other streams may not use memory that the stream with the
+    /// index `slot` has freed and that no event covers.
     void exclude(std::size_t slot) noexcept {
         table_[slot].exclude();
         some_excluded_ = true;
@@ -125,8 +128,8 @@ public:
         for (timeline* each : table_) { each->readmit(); }
     }
     /// For each stream that the platform has announced as destroyed: calls `visit(timeline)`,
-    /// records an event behind its frees, and gives up its handle. On an error, reports it and
-    /// keeps the handle.
+    /// records an event behind the frees on the stream, and gives up the stream's handle. An error
+    /// is reported, and the handle of that stream is kept.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -138,8 +141,9 @@ public:
         forget_ended([](timeline&) {});
     }
 
-    /// Makes the stream of `asker` wait for the streams in `held`. No use in `held` may be kept for
-    /// a captured graph. Returns null, or the first of these streams that is being captured.
+    /// Makes the stream of `asker` wait for all pending uses in `held` (streams that may still
+    /// access freed memory). No use may be by a captured graph. Returns null on success. If a
+    /// stream cannot be waited for because it is being captured, stops and returns its timeline.
     [[nodiscard]] timeline const* order(timeline& asker, tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -147,15 +151,16 @@ public:
                 continue;
             }
             if (!ensure_event(other, t.epoch)) { return &other; }
-            other.poll(); // finds out if that work is complete by now: then no wait is needed
-            // `poll` discards an event that a graph contains: this call then records another one.
+            other.poll(); // queries the events: perhaps no wait is needed
+            // If `poll` has discarded the event, another event must be recorded.
             if (!ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
     }
 
-    /// Tries to record an event behind each use in `held` that has none. Never makes the host wait.
+    /// Tries to record an event behind each pending use in `held` (a stream that may still access
+    /// freed memory) that has no event. Never makes the host wait.
     void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -163,8 +168,8 @@ public:
         }
     }
 
-    /// Updates the timelines of the streams in `held`: records missing events, if possible without
-    /// a wait, and queries which work is complete.
+    /// Finds out which pending uses in `held` (streams that may still access freed memory) are
+    /// complete. Tries to record an event behind each use that has none. Never waits.
     void ask(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -173,8 +178,8 @@ public:
             other.poll();
         }
     }
-    /// Returns the first stream in `held` that is being captured and has no event behind its use of
-    /// the memory, or null.
+    /// Returns the timeline of the first stream in `held` (pending uses of freed memory) that is
+    /// being captured and has no event behind its use. Returns null if there is none.
     [[nodiscard]] timeline const* in_capture(tags const& held) {
         for (tag const& t : held) {
             timeline& other = table_[t.slot];
@@ -185,16 +190,16 @@ public:
         return nullptr;
     }
     [[nodiscard]] bool several() const noexcept { return table_.size() > 1; }
-    /// If there are several streams: records an event on each that has freed memory since its last
-    /// event, if possible without a wait.
+    /// Tries, without a wait, to record an event on each stream that has freed memory since its
+    /// last event. Does nothing if there is only one stream.
     void try_record_all() noexcept {
-        // Outside of captures, a single stream can reuse its own freed memory without an event.
         if (!several()) { return; }
         for (timeline* each : table_) { each->try_record_event(); }
     }
 
-    /// Makes the host wait, with `guard` unlocked, for the streams in `held`. Returns null, or a
-    /// stream for which a capture or a captured graph prevents that.
+    /// Makes the host wait, with the lock `guard` unlocked, for all pending uses in `held` (streams
+    /// that may still access freed memory). Returns null on success. If a capture or a captured
+    /// graph prevents the wait for a stream, stops and returns its timeline.
     template <class Guard>
     [[nodiscard]] timeline const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -206,8 +211,8 @@ public:
         return nullptr;
     }
 
-    /// Makes the host wait, with `guard` unlocked, for all uses of freed memory except those by
-    /// captured graphs. Returns false if a running capture prevents that.
+    /// Makes the host wait, with the lock `guard` unlocked, until no stream uses freed memory. Does
+    /// not wait for captured graphs. Returns false if a capture prevents the wait for a stream.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -224,21 +229,20 @@ public:
         return all;
     }
 
-    /// Queries the recorded events of every stream, and updates the last epoch (part of its work)
-    /// known to be complete.
+    /// Queries the recorded events of every stream, to find out which work is complete.
     void poll() {
         for (timeline* each : table_) { each->poll(); }
     }
 
-    /// Called before a stream is destroyed. Makes sure that an event or a wait of the host covers
-    /// its frees, unless it is being captured, and forgets its handle.
+    /// Called before the stream `s` is destroyed. Records an event behind the frees on `s`, or
+    /// waits for them. Does neither if `s` is being captured. Then forgets the stream's handle.
     void retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone != nullptr) { retire(*gone); }
     }
-    /// Tries without a wait to record an event behind the frees on a stream, and returns the
-    /// result. `bytes`: the waiting memory, for the report if the stream was destroyed without
-    /// `retire`.
+    /// Tries, without a wait, to record an event behind the frees on a stream, and returns the
+    /// result. Reports a stream that was destroyed without `retire`. `bytes`: size of the freed
+    /// memory, for the report.
     recorded cover(timeline& its, std::size_t bytes) noexcept {
         recorded const how = its.try_record_event();
         if (how == recorded::lost && its.alive()) {
@@ -247,16 +251,15 @@ public:
         }
         return how;
     }
-    /// Called before a stream is destroyed. Tries without a wait to record an event behind its
-    /// frees: on success forgets the handle, otherwise keeps it for another attempt.
+    /// Called before the stream `s` is destroyed. Tries to record an event behind the frees on `s`,
+    /// without a wait. On success, forgets the stream's handle; otherwise a later call may succeed.
     void try_retire(stream s) {
         timeline* const gone = table_.met(s);
         if (gone == nullptr) { return; }
         bool queried = true;
         try {
-            gone->poll(); // queries events; one that a captured graph contains is recorded again
+            gone->poll();
         } catch (...) { queried = false; }
-        // If no event was recorded, or the query failed, keeps the handle for a later attempt.
         if (stands(cover(*gone, 0)) && queried) { table_.forget(*gone); }
     }
 
@@ -270,8 +273,8 @@ public:
         for (timeline const* each : table_) { sum += each->waits(); }
         return sum;
     }
-    /// Called when no captured graph will be launched again. Makes the host wait, with `guard`
-    /// unlocked, until none is running. Returns the number of waits.
+    /// Called when no captured graph will be launched again. Makes the host wait, with the lock
+    /// `guard` unlocked, until the graphs have finished. Returns the number of waits.
     template <class Guard>
     [[nodiscard]] std::size_t finish_graphs(Guard& guard) {
         std::size_t waits = 0;
@@ -292,8 +295,8 @@ public:
         return some;
     }
 
-    /// Makes the host wait until no stream uses freed memory, if necessary for whole devices.
-    /// Errors are reported.
+    /// Makes the host wait until no stream or graph uses freed memory. Waits for whole devices if
+    /// it is not enough to wait for single streams. Errors are reported.
     template <class Guard>
     void wait_for_all(Guard& guard) noexcept {
         bool all = false;
@@ -302,16 +305,16 @@ public:
         } catch (...) { report_failed_call("the wait for a stream"); }
         if (!all || has_graph_memory()) { wait_for_devices(); }
     }
-    /// Makes the host wait for the device of every stream that has a timeline. Returns true if all
-    /// waits succeeded.
+    /// Makes the host wait for the devices of all streams with a timeline. Returns true on success.
     bool wait_for_devices() noexcept {
         bool all = true;
         table_.for_each_device(
             [&](timeline& its) { all = try_wait<Platform>(its.device()) && all; });
         return all;
     }
-    /// Makes the host wait for `s` or, after an error, for whole devices, so that memory can be
-    /// freed. Returns false if that fails or `s` is being captured.
+    /// Makes the host wait for the stream `s`. If that fails, waits for the device of `s`. If this
+    /// device is unknown, waits for all known devices. Returns true if memory that `s` used may be
+    /// freed. Returns false, without a wait, if `s` is being captured.
     [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (is_ending<Platform>()) { return true; }
         if (captures<Platform>(s)) { return false; }
@@ -320,20 +323,17 @@ public:
         } catch (...) { report_failed_call("the query of a stream's device"); }
         return wait_for_all_devices();
     }
-    /// Makes the host wait for the devices of all streams with a timeline, and for the current
-    /// device. Returns true if all waits succeeded.
+    /// Makes the host wait for the devices of all streams with a timeline (record of progress), and
+    /// for the current device. Returns true if all waits succeeded.
     bool wait_for_all_devices() noexcept {
         auto const here = [] { await_device<Platform>(Platform::current_device()); };
         bool const all  = wait_for_devices();
-        return try_wait<Platform>(here) && all;
+        return try_wait<Platform>(here, "the wait for a device") && all;
     }
 
 private:
     void retire(timeline& gone) {
-        gone.poll(); // queries events; one that a captured graph contains is recorded again
-        // A captured graph may still be running on the stream: its work so far counts as a free, so
-        // that an event is recorded behind it.
-        if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
+        gone.poll();
         if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         table_.forget(gone);
     }
@@ -352,12 +352,12 @@ private:
         }
     }
 
-    /// Makes sure that `epoch`, a part of the stream's work, is complete or has an event. Returns
-    /// false if a capture prevents it.
+    /// Makes sure that the part `epoch` of the stream's work is complete or has an event behind it.
+    /// Returns false if a capture of the stream prevents this.
     [[nodiscard]] bool ensure_event(timeline& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.ensure_event(epoch);
-        // This call found the stream destroyed: forgets its handle, which a new stream may get.
+        // If the call found the stream destroyed, forgets its handle, which a new stream may get.
         if (lived && !its.alive()) { table_.forget(its); }
         return covered;
     }
@@ -366,7 +366,7 @@ private:
     static void finish(timeline& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // keeps the event from being recorded again while the host waits
+        struct pin { // while a `pin` exists, the event `e` is not recorded again
             unsigned& count;
             ~pin() { --count; }
         };
@@ -377,10 +377,9 @@ private:
     }
 
     timeline_table<Platform> table_;
-    /// True if some stream was excluded (what it freed during a capture is unavailable to other
-    /// streams) and `readmit` was not called since.
+    /// True if `exclude` was called since the last call of `readmit`.
     bool some_excluded_ = false;
-    /// `Platform::ends()`, the number of destroyed streams, at the last call of `forget_ended`
+    /// Number of destroyed streams, `Platform::ends()`, at the last call of `forget_ended`.
     std::uint64_t ends_seen_ = 0;
 };
 

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A pending use: the stream with the index `slot` may access the free memory [begin, end) until
-/// the epoch `epoch` of its work is complete.
+/// A pending use of freed memory: one stream may still access the addresses [begin, end). The use
+/// is over once the stream with the index `slot` has completed the part `epoch` of its work.
 struct tag {
     std::uintptr_t begin;
     std::uintptr_t end;
@@ -28,8 +28,8 @@ struct tag {
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
-    /// Returns true if two pending uses may be merged: they have the same stream, and both or
-    /// neither are kept for a captured graph.
+    /// Returns true if two pending uses may be merged into one: both are by the same stream, and
+    /// either both or neither are by a captured graph.
     [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
     }

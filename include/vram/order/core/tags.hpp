@@ -28,8 +28,8 @@ public:
         return *this;
     }
 
-    /// Adds the pending uses of `other`. May drop uses for which `is_complete(use)` is true.
-    /// Returns false and changes nothing if there is no room.
+    /// Adds the pending uses in `other`. May drop uses that are complete: `is_complete(use)` is
+    /// true. Returns false and changes nothing if the list cannot hold all uses.
     template <class IsComplete>
     [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
@@ -49,8 +49,8 @@ public:
             }
         }
         if (count > most) {
-            // More than `most` uses are left: also merges uses of one stream across small gaps. The
-            // gap then counts as used until the later epoch.
+            // There are too many uses for the list. Uses of one stream are therefore merged even
+            // across small gaps. The addresses in a gap then count as used.
             tag         spanned[2 * most];
             std::size_t fewer = 0;
             for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
@@ -75,8 +75,8 @@ public:
         return part;
     }
 
-    /// Removes the pending uses of addresses before `from`. A use of memory on both sides of `from`
-    /// is cut there.
+    /// Removes the pending uses of addresses below `from`. A use that begins below `from` and ends
+    /// above it is shortened to begin at `from`.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -100,8 +100,9 @@ public:
         }
     }
 
-    /// Returns one use that spans all memory kept for captured graphs, including gaps, or an empty
-    /// list. All kept uses must be of one stream.
+    /// Returns one pending use that covers all memory kept for captured graphs, and any memory
+    /// between. The result is empty if no memory is kept. All kept memory must be in use by the
+    /// same stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -114,8 +115,9 @@ public:
         return all;
     }
 
-    /// Marks the pending uses by the stream with the index `slot` from the epoch `from` on as uses
-    /// by a captured graph, which last until `forget_captures`.
+    /// Marks pending uses as uses by a captured graph, which last until `forget_captures`. Marks
+    /// only uses by the stream with the index `slot`, in the part `from` of its work (epoch) or
+    /// later.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -131,9 +133,10 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds the use `t` to `all`, or merges it with one of the same kind that it overlaps or
-    /// adjoins; if `spanning`, also across a gap no longer than the two together. Returns the new
-    /// number of uses.
+    /// Adds the pending use `t` to the array `all`, which has `count` uses. If a use of the same
+    /// kind overlaps or adjoins `t`, extends that use instead. If `spanning` is true, also extends
+    /// a use across a gap that is not longer than both uses together. Returns the new number of
+    /// uses.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];

@@ -21,8 +21,8 @@ namespace vram {
 namespace detail {
 
 /// Owns timelines (records of the progress of streams), and finds them by index (slot) or by
-/// stream. A slot may be reused for a new stream. `forget` must be called before a stream is
-/// destroyed, unless the platform announces that.
+/// stream. A timeline may later serve a new stream. Before a stream is destroyed, `forget` must be
+/// called, unless the platform announces the destruction.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for a known stream.
@@ -33,9 +33,9 @@ public:
     using timeline = stream_timeline<Platform>;
     using identity = typename timeline::identity;
 
-    /// `by_name`: finds streams by handle instead of id. `visits_ends`: a destroyed stream's
-    /// timeline is reused only after `forget`. `most_events`: largest number of events of one
-    /// stream.
+    /// `by_name`: true to find streams by their handles, false to find them by their ids.
+    /// `visits_ends`: true if the timeline of a destroyed stream may serve a new stream only after
+    /// a call of `forget`. `most_events`: largest number of events of one stream.
     timeline_table(bool by_name, bool visits_ends, std::size_t most_events) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends}, most_events_{most_events} {}
     timeline_table(timeline_table&& other) noexcept : timeline_table{false, false, 0} {
@@ -65,26 +65,24 @@ public:
 
     // Inlined by force: in a program with many pools the compiler would not inline these functions.
 
-    /// Returns the timeline (record of the progress) of a stream. Creates it if the stream has
-    /// none.
+    /// Returns the timeline (record of progress) of a stream. Creates it if the stream has none.
     [[nodiscard, gnu::always_inline]] timeline& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// Returns the timeline (record of a stream's progress) if the cache of recent lookups contains
-    /// it, otherwise null.
+    /// Returns the timeline (record of progress) of a stream that was used recently, or else null.
     [[nodiscard, gnu::always_inline]] timeline* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
-        // The key matched, so `recent_` is not null: lets the compiler omit the caller's null
-        // check.
+        // `recent_` is not null here. The compiler can therefore omit the null check of the caller.
         if (recent_ == nullptr) { __builtin_unreachable(); }
         return recent_;
     }
 
-    /// Returns or creates the timeline of a stream that another thread may capture now. Returns
-    /// null if the stream's id could only be found by a query.
+    /// Returns the timeline (record of progress) of a stream that another thread may capture now.
+    /// Creates the timeline if the stream has none. Does not query the stream, because a query
+    /// could invalidate the capture. Returns null if the stream's id is unknown without a query.
     [[nodiscard]] timeline* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -94,10 +92,10 @@ public:
         return found != nullptr ? found : &add(s, key, *who);
     }
 
-    /// Returns the timeline (record of the progress) of a stream, or null if it has none.
+    /// Returns the timeline (record of the progress) of a stream, or null if the stream has none.
     [[nodiscard]] timeline* met(stream s) const { return by_key_.find(key_of(s)); }
-    /// Returns the timeline of the stream with the id `id` or, if there is none, any other, so that
-    /// the caller must compare `id()`. The table must not be empty.
+    /// Returns the timeline of the stream with the id `id`. If there is none, returns the timeline
+    /// of any other stream, so the caller must compare `id()`. The table must not be empty.
     [[nodiscard]] timeline& by_id(std::uint64_t id) noexcept {
         for (timeline* each : slots_) {
             if (each->id() == id) { return *each; }
@@ -114,7 +112,8 @@ public:
             if (same == i) { visit(*slots_[i]); }
         }
     }
-    /// Ends a timeline: later calls do not find it by its stream any more.
+    /// Ends a timeline (record of progress): gives up the stream's handle, so that a lookup of the
+    /// stream does not find the timeline any more.
     void forget(timeline& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
@@ -125,7 +124,8 @@ public:
 private:
     static constexpr std::size_t seats = 8;
 
-    /// An entry of a small cache of timelines by stream key; empty if the key is 0.
+    /// An entry of a small cache: the key of a stream, and its timeline (record of progress) `who`.
+    /// The entry is empty if `key` is 0.
     struct seat {
         std::uint64_t key = 0;
         timeline*     who = nullptr;
@@ -147,8 +147,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// Returns the timeline with this key from the cache, or null if the cache does not contain it.
-    /// A timeline that is found becomes `recent_`.
+    /// Returns the timeline with this key from the cache, and makes it `recent_`. Returns null if
+    /// the cache does not contain the key.
     [[gnu::noinline]] timeline* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -156,21 +156,22 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// Creates the timeline of a stream that has none, or reuses that of a stream which uses no
-    /// freed memory any more.
+    /// Creates a timeline for a stream that has none. May instead reuse the timeline of another
+    /// stream, if no stream or graph uses memory freed on that stream any more.
     timeline& add(stream s, std::uint64_t key) { return add(s, key, identify<Platform>(s)); }
     timeline& add(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= reuse_from_) {
             for (timeline* each : slots_) {
-                // A destroyed stream gets an event behind its frees. Once the event is complete,
-                // the timeline can serve another stream.
+                // Once this event of a destroyed stream is complete, the stream's timeline can
+                // serve another stream.
                 if (each->ended()) { each->try_record_event(); }
                 try {
                     each->poll();
                 } catch (...) { continue; } // an error of another stream; its own users get it
-                // A timeline with a hold (counted reference to its stream) is in use until the
-                // stream is destroyed, or, with `visits_ends_`, until `forget` drops the hold.
+                // A timeline that has a counted reference to its stream is in use until the stream
+                // is destroyed. If `visits_ends_` is true, the timeline is in use until `forget` is
+                // called.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
@@ -200,12 +201,14 @@ private:
     std::size_t           most_events_;
     /// the timeline (record of a stream's progress) that was looked up last
     timeline* recent_ = nullptr;
-    /// Key of the stream of `recent_`, or 0 if `recent_` must not be used.
+    /// Key of the stream of `recent_` (see `key_of`). 0 means that `recent_` is not valid, so the
+    /// next lookup ignores it.
     std::uint64_t recent_key_ = 0;
-    /// A cache of recently used timelines, because `by_key_` is slower.
+    /// Cache of recently used timelines (records of the progress of streams). A lookup in this
+    /// cache is faster than in `by_key_`.
     seat seats_[seats];
-    /// From this number of timelines on, a new stream may get the timeline of a stream that uses no
-    /// freed memory any more.
+    /// If the table has at least this number of timelines, it tries to reuse one for a new stream.
+    /// A timeline can be reused once memory freed on its stream is not in use any more.
     std::size_t reuse_from_ = 16;
 };
 

@@ -13,10 +13,13 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for a stream, an event or a device, or calls `what`, a function that waits.
-/// Returns true, or reports an error, in which `call` names the wait, and returns false.
+/// Makes the host wait for `what`: a stream, an event, a device, or a function that waits when
+/// called. Returns true if the wait succeeded. Otherwise reports the error and returns false.
+/// `call`: name of the wait in the report.
 template <class Platform, class What>
-bool try_wait(What const& what, char const* call = "the wait for a stream") noexcept {
+bool try_wait(What const& what, char const* call = std::same_as<What, typename Platform::device>
+                                                       ? "the wait for a device"
+                                                       : "the wait for a stream") noexcept {
     try {
         if constexpr (std::same_as<What, typename Platform::device>) {
             await_device<Platform>(what);

@@ -12,10 +12,11 @@
 namespace vram {
 namespace detail {
 
-/// Makes the host wait for `place` (a stream, event, device or waiting function), or, if that
-/// fails, for the device that `where()` returns. No wait is made if the process is ending.
+/// Makes the host wait for `place`: a stream, an event, a device, or a function that waits when
+/// called. If that wait fails, the host waits for the device that the function `where` returns.
+/// Returns true if one wait succeeded, or if the process is ending.
 ///
-/// Failure   Each failed wait is reported. Returns false if both fail: the memory must not be
+/// Failure   Each failed wait is reported. Returns false if both waits fail: the memory must not be
 ///           freed.
 /// Threads   Any thread may call, without holding a lock.
 template <class Platform, class Place, class Where>

@@ -51,8 +51,8 @@ public:
         return *this;
     }
 
-    /// Adds a freed block, which the stream `s` used last. Records an event behind every
-    /// `per_event` frees. `s` must not be captured.
+    /// Adds a freed block that the stream `s` used last. Records one event for every `per_event`
+    /// frees on `s`. `s` must not be captured.
     void add(stream const& s, link* one, std::size_t per_event) {
         timeline& its = timelines_.of(s);
         queue&    to  = queue_of(its);
@@ -66,16 +66,17 @@ public:
         to.blocks.push(one);
     }
 
-    /// Tries to record an event behind the frees on `s`. If that fails, for example during a
-    /// capture, `s` must exist until a later `retire` or `collect` has recorded one.
+    /// Called before the stream `s` is destroyed. Tries to record an event behind the frees on `s`,
+    /// which fails during a capture. If it fails, `s` must not be destroyed until a later call of
+    /// `retire` or `collect` has recorded the event.
     void retire(stream const& s) { timelines_.try_retire(s); }
 
-    /// For streams that the platform has announced as destroyed: records events behind their frees,
-    /// and releases their handles, which new streams may then get.
+    /// For each stream that the platform has announced as destroyed: records an event behind the
+    /// frees on the stream, and releases the stream's handle, which a new stream may then get.
     void forget_ended() { timelines_.forget_ended(); }
 
-    /// Moves the blocks that no stream uses any more to the list `free`, without a wait. Rethrows
-    /// the first error at the end.
+    /// Moves the blocks that no stream uses any more to the list `free`, without a wait. If a query
+    /// fails, goes on with the other streams, and rethrows the first error at the end.
     void collect(freed_blocks& free) {
         timelines_.forget_ended();
         std::exception_ptr failed;
@@ -100,23 +101,22 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A wait of the host, without the lock, after which the oldest freed blocks of a stream are
-    /// unused. The caller must then call `unpin`, so that the event can be reused.
+    /// A wait of the host for one stream, after which the stream's oldest freed blocks are unused.
+    /// The caller calls `wait` without the lock, and then `unpin` with the lock held.
     struct pin {
         enum class by { nothing, event, device };
 
-        /// Timeline (record) of the stream to wait for, or null.
+        /// Timeline (record of progress) of the stream to wait for. Null if the `pin` is empty.
         timeline* its = nullptr;
-        /// How the host waits: `nothing` if the block is unused already.
+        /// What the host waits for: an event, a device, or `nothing` if the blocks are unused.
         by                        how{};
         typename timeline::entry* event = nullptr;
-        /// The wait completes the work of the stream up to the end of this epoch (part of the
-        /// work).
+        /// After the wait, the stream's work is complete up to the end of this part (epoch).
         std::uint64_t             until = 0;
         typename Platform::device where{};
 
         explicit operator bool() const noexcept { return its != nullptr; }
-        /// Returns true if the block is unused already, so that no wait is needed.
+        /// Returns true if the blocks are already unused. `wait` then returns at once.
         [[nodiscard]] bool is_over() const noexcept { return how == by::nothing; }
         void               wait() const {
             switch (how) {
@@ -127,8 +127,9 @@ public:
         }
     };
 
-    /// Returns a wait for the oldest freed block that can be waited for, or an empty `pin`. Skips
-    /// streams that are being captured and have no event behind their oldest block.
+    /// Returns a `pin` (a wait to be made by the host) for the oldest freed block, or an empty
+    /// `pin`. Skips the blocks of a stream that is being captured, if no event is recorded behind
+    /// the oldest of them.
     [[nodiscard]] pin pin_oldest() noexcept {
         queue* found = nullptr;
         for (queue& each : queues_) {
@@ -139,8 +140,9 @@ public:
         }
         return found != nullptr ? pinned(*found) : pin{};
     }
-    /// Returns a wait for the device of a stream outside a capture that can record no event behind
-    /// its oldest block, if that was freed before `age`. Otherwise returns an empty `pin`.
+    /// Finds a stream that freed a block before `age`, and on which no event can be recorded.
+    /// Returns a `pin` (a wait to be made by the host) for the device of this stream. Skips streams
+    /// that are being captured. Returns an empty `pin` if there is no such stream.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (queue& each : queues_) {
             link const* const first = each.blocks.first();
@@ -149,18 +151,19 @@ public:
         }
         return {};
     }
-    /// Returns the age (a number that grows with each free) of the block that is freed next.
+    /// Returns the sequence number (age) that the block freed next gets.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
 
-    /// Ends a wait of the host, with the lock held, so that its event can be reused. `waited`: the
-    /// wait succeeded, so that the work up to `done.until` is complete.
+    /// Ends the wait `done`, so that its event can be recorded again. The caller must hold the
+    /// lock. If `waited` is true, the wait succeeded: the stream's work is complete up to
+    /// `done.until`.
     void unpin(pin const& done, bool waited) noexcept {
         if (done.event != nullptr) { --done.event->pins; }
         if (waited) { done.its->complete_up_to(done.until); }
     }
 
-    /// Makes the host wait until no stream uses the blocks, and returns them. Blocks for which
-    /// every wait failed are reported as leaks.
+    /// Makes the host wait until no stream uses the blocks, and returns the blocks. If the host
+    /// cannot wait for a stream or its device, the blocks of this stream are reported as leaks.
     [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (queue& each : queues_) {
@@ -212,8 +215,8 @@ private:
         timeline*     its;
         freed_blocks  blocks{};
         std::uint64_t counted_epoch = 0;
-        /// Number of blocks freed in the epoch (part of the stream's work) `counted_epoch`, to
-        /// compare with `per_event`.
+        /// Number of blocks freed in the part `counted_epoch` of the stream's work. `add` records
+        /// an event when this number reaches `per_event`.
         std::size_t counted = 0;
     };
 
@@ -231,8 +234,8 @@ private:
 
     recorded cover(queue& its) noexcept { return timelines_.cover(*its.its, its.blocks.bytes()); }
 
-    /// Records an event behind the frees of a queue's stream if possible. Returns false if a
-    /// capture prevents a wait for the oldest block of the queue.
+    /// Tries to record an event behind the frees. Then returns true if the host can wait for the
+    /// queue's oldest block: the stream is not being captured, or the block has an event.
     [[nodiscard]] bool can_wait_for(queue& its) noexcept {
         recorded const how = cover(its);
         return how != recorded::captured || its.its->has_event(its.blocks.first()->epoch);
@@ -250,8 +253,8 @@ private:
         return {&its, by::event, &one, one.epoch, its.device()};
     }
 
-    /// Finds streams by id. The number of events is not limited, because each free may need its
-    /// own.
+    /// The timelines (records of progress) of the streams that freed blocks. Streams are found by
+    /// their ids. The number of events is not limited, because each free may need its own event.
     stream_timelines<Platform> timelines_{false, false, ~std::size_t{0}};
     heap_array<queue>          queues_; ///< one queue of freed blocks for each stream
     std::uint64_t              next_age_ = 0;

@@ -53,7 +53,6 @@ protected:
     using member  = arena_shard<pool_core<source, Growth>>;
     using request = block_request<stream>;
 
-    /// largest number of shards (pools of the arena)
     static constexpr std::size_t most = arena_shards<member>::most;
     static_assert(shard_selector<platform>::most <= most);
 
@@ -78,7 +77,7 @@ protected:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        end(); // the shards return their chunks to the old upstream, which is replaced below
+        end(); // the shards (pools) return their chunks to the old upstream
         base::operator=(std::move(other));
         chunks_   = std::move(other.chunks_);
         pools_    = std::move(other.pools_);
@@ -129,8 +128,8 @@ protected:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {.asked = bytes, .alignment = alignment, .on = &s}, at);
     }
-    /// Frees a block that the shard (pool) for this thread or stream did not accept: finds the
-    /// shard that owns it, which frees it or queues the free. An invalid free is reported.
+    /// Called if the shard (pool) of this thread or stream could not free `p`. Passes the free to
+    /// the shard that owns `p`, or reports the free if it is invalid.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, call_site at) noexcept {
         if (p == nullptr) { return; }
         member* const  tried = pools_.find(selector_.of(r.on));
@@ -141,7 +140,8 @@ protected:
             e.template on<platform>(r.on).template report<platform>();
             return chunks_.seen().notify(memory_event_kind::free_refused, p, r.asked, r.on, at);
         }
-        if (its == tried) { return its->core().refuse(p, r.asked, r.alignment, r.on, at); }
+        // Also if `its` is `tried`: the stream may have had another shard when `put` was called.
+        if (its == tried) { return its->free_now(r.on, p, r.asked, r.alignment, at); }
         return its->free_remotely(r.on, p, r.asked, r.alignment, tried, at);
     }
 
@@ -154,8 +154,8 @@ protected:
             visit(each.core());
         });
     }
-    /// Returns idle chunks to the upstream while `reserved - live` of all shards exceeds `keep`
-    /// bytes, then trims the upstream. Returns the bytes given back.
+    /// Returns chunks without a live block to the upstream while more than `keep` bytes of the
+    /// arena's memory are free. Then trims the upstream. Returns the number of bytes given back.
     std::size_t trim_all(std::size_t keep) {
         resource_call<platform> const own;
         std::size_t                   back = 0;
@@ -166,8 +166,8 @@ protected:
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // The upstream may return chunks that the shards have just given to it, and a sum would
-        // count these twice. So this takes the larger number.
+        // `beneath` may include bytes that the shards have just returned to the upstream. A sum
+        // would count these bytes twice.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -183,8 +183,8 @@ protected:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// Makes sums over all shards (pools) consistent (live <= reserved <= peak of reserved): other
-    /// threads may have allocated between the additions.
+    /// Makes the figures consistent: live <= reserved <= peak of reserved. The shards (pools) are
+    /// read one after the other, and other threads may allocate in between.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
@@ -203,8 +203,8 @@ private:
         resource_call<platform> const own;
         pools_.clear();
     }
-    /// After a move of the arena, updates the address of the upstream in `chunks_`, and that of
-    /// `chunks_` in each shard.
+    /// Called after a move of the arena. Gives `chunks_` the new address of the upstream, and each
+    /// shard (pool) the new address of `chunks_`.
     void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.core().upstream().rebind(chunks_); });
@@ -221,12 +221,12 @@ private:
     }
 
     /// Allocates a block from the shard (pool) `from`. Returns null if the shard is out of memory.
-    /// Other errors are thrown if `Throwing`, otherwise reported to the error sink, with null as
-    /// the result.
+    /// If `Throwing` is true, throws other errors. If it is false, reports them to the error sink
+    /// (the function for errors that cannot be thrown) and returns null.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        // Not `try_allocate`, which would report an error of the platform to the error sink instead
-        // of throwing it.
+        // Calls the functions that throw. `try_allocate` would not throw errors of the platform: it
+        // would report them and return null.
         if constexpr (Throwing) {
             try {
                 return insist(from, r);
@@ -241,15 +241,16 @@ private:
         return from.checked(r.on != nullptr ? from.core().allocate(*r.on, r.asked, r.alignment)
                                             : from.core().allocate_sync(r.asked, r.alignment));
     }
-    /// Called after the shard `mine` refused: trims all shards and asks each, except for a captured
-    /// stream or an impossible size. Failure throws (`Throwing`) or returns null.
+    /// Called if the shard (pool) `mine` has no memory for the request. Trims all shards, then
+    /// tries to allocate from each. Omits this if the request's stream is being captured, or if no
+    /// pool can serve the size. On failure, throws if `Throwing` is true, and otherwise returns
+    /// null.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.possible() && !is_captured<platform>(r.on)) {
             trim_all(0);
             void* p = ask<Throwing>(mine, r);
-            // Not `for_each`, which would execute the queued frees of each shard again: `trim_all`
-            // has just done so.
+            // No shard has queued frees to execute first: `trim_all` has just executed them.
             pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
@@ -274,11 +275,11 @@ private:
             throw;
         }
     }
-    /// Returns idle chunks without pending uses to the upstream, unless the request's stream is
-    /// being captured. Errors are reported.
+    /// Returns unused chunks to the upstream if no stream may still access them. Does nothing if
+    /// the request's stream is being captured. Reports errors instead of throwing them.
     [[gnu::noinline]] void return_idle_chunks(request const& r) noexcept {
         try {
-            // To find unused chunks, streams are queried. CUDA forbids that during a capture.
+            // The search for unused chunks queries streams, which CUDA forbids during a capture.
             if (is_captured<platform>(r.on)) { return; }
             for_each([](auto& core) { core.trim_no_wait(); });
             chunks_.reset_watermark();

@@ -54,13 +54,17 @@ public:
             }
             drain_remote_frees();
         }
+        free_now(on, p, bytes, alignment, at);
+    }
+    /// Frees a block of this shard. Reports the free if it is invalid.
+    void free_now(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
+                  call_site at) noexcept {
         bool const was_out = on != nullptr ? core_.try_deallocate(*on, p, bytes, alignment)
                                            : core_.try_deallocate_sync(p, bytes, alignment);
         if (!was_out) { core_.refuse(p, bytes, alignment, on, at); }
     }
 
-    /// Returns the pool of this shard. Queued frees have no effect on the pool until
-    /// `drain_remote_frees` executes them.
+    /// Returns the pool of this shard. Does not execute the queued frees first.
     [[nodiscard]] Core&       core() noexcept { return core_; }
     [[nodiscard]] Core const& core() const noexcept { return core_; }
 
@@ -69,8 +73,9 @@ public:
         if (remote_frees_.any()) { drain_all(); }
     }
 
-    /// Returns `p`, a block just allocated. Queued frees of `p` are then double frees: the
-    /// simulator removes and reports them; other platforms execute them later.
+    /// Returns `p`, the address of a block that was just allocated. If the queue still has a free
+    /// of this block, the program has freed the block twice. On the simulator (a platform without a
+    /// GPU), the queued free is then removed and reported.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
             remote_free stale;
@@ -96,8 +101,8 @@ private:
             if (!core_.heap_.give(b, n.bytes, n.alignment, on, true)) { refuse(n, false); }
         });
     }
-    /// Reports the queued free `n` as invalid. `stale`: its block was allocated again after `n` was
-    /// queued; otherwise the caller must hold the pool's lock.
+    /// Reports the queued free `n` as invalid. `stale`: the freed block was allocated again while
+    /// `n` was queued. If `stale` is false, the caller must hold the pool's lock.
     [[gnu::cold, gnu::noinline]] void refuse(remote_free const& n, bool stale) noexcept {
         refused_free e{core_.name_, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
@@ -112,20 +117,21 @@ private:
         auto const held = core_.lock_.hold();
         core_.heap_.register_stream(s);
     }
-    /// Returns true if a free on the stream `on` (null: none) may be queued, or false if it must be
-    /// executed at once. `from`: the shard of the calling thread, or null.
+    /// Returns true if a free may be queued, and false if it must be executed at once. `on`: the
+    /// stream of the free, or null. `from`: the shard of the calling thread, or null.
     [[nodiscard]] bool can_wait(stream const* on, arena_shard* from) const noexcept {
         pool_options const& options = core_.options_;
-        // Not queued: frees that record an event (`eager`) or query a capture (`graphs`), and frees
-        // on a default stream, whose handle may mean another stream in another thread.
+        // Three kinds of frees must run in the calling thread. With `eager`, a free records an
+        // event. With `graphs`, it queries a capture. The handle of a default stream may mean
+        // another stream in another thread.
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Queries the unique id of the stream `s` before a free on it is queued. Returns false on
-    /// error. `from`: the shard of the calling thread, or null.
+    /// Queries the unique id of the stream `s`. Returns false if the query fails: the free on `s`
+    /// must then not be queued. `from`: the shard (pool) of the calling thread, or null.
     [[nodiscard]] static bool has_said(stream s, arena_shard* from) noexcept {
-        // Queries the id now: when the queued free is executed, `s` may be in a capture, during
-        // which CUDA forbids the query.
+        // The query must come before the free is queued. When the free is executed, `s` may be in a
+        // capture, during which CUDA forbids the query.
         try {
             from != nullptr ? from->register_stream(s) : (void)platform::id(s);
             return true;

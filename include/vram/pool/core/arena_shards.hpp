@@ -44,8 +44,8 @@ public:
         apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
-    /// Creates a pool from `args` and returns the pool at `index`: the new pool, or the one that
-    /// another thread has just put there.
+    /// Creates a pool from `args`, stores it at `index`, and returns it. If another thread has
+    /// already stored a pool there, returns that pool.
     template <class... Args>
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);

@@ -14,11 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// Allocates `bytes` from the upstream `up`, on the stream `on` if that is not null and `up` is
-/// stream-ordered. A refusal throws (`Throwing`) or returns null.
+/// Allocates `bytes` from the upstream `up`. If `on` is not null and `up` is stream-ordered,
+/// allocates on the stream `on`. If `up` refuses the request, throws `std::bad_alloc` if `Throwing`
+/// is true, and otherwise returns null.
 ///
-/// Failure   Other errors are thrown. If `up` has `try_allocate`, calls without `Throwing` instead
-///           report them to the error sink and return null.
+/// Failure   Other errors are thrown. If `Throwing` is false and `up` has `try_allocate`, they are
+///           instead reported to the error sink (the function for errors that cannot be thrown),
+///           and null is returned.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment,

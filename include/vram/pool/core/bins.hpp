@@ -46,14 +46,14 @@ public:
     /// Returns the index of the free list for blocks of `bytes`, a multiple of `granule` from
     /// `granule` to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // The exponent and five fraction bits of a `double`, less those of 1.0, are the index: 32
-        // lists for each power of two. On x86-64, this is faster than counting leading zeros.
+        // The exponent of the number as a `double` selects the power of two, and the top five
+        // fraction bits select one of its 32 lists. On x86-64, `countl_zero` is slower.
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
-    // `insert` adds a block to the list for its size, `remove` removes it. Neither branches on an
-    // empty list, because a mispredicted branch would cost more than the function.
+    // `insert` adds a block to the list for its size. `remove` removes a block from its list. Both
+    // update the bitmaps without a branch, because a mispredicted branch would be slow.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
     /// Adds a block at the end of its list, so that it is found after all others of the list.
     void insert_last(block* b) noexcept {
@@ -63,8 +63,8 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // 1 if `b` is the only block of its list (both links point to the list's end node), else 0.
-        // Clears the bit of an empty list without a branch.
+        // If `b` is the only block of its list, both its links point to the list's end node, and
+        // `gone` is 1. Otherwise, `gone` is 0.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -84,7 +84,8 @@ public:
         insert(b, i);
     }
 
-    /// Returns the index of the first list from `from` on that is not empty, or `count`.
+    /// Searches from the list with the index `from` upwards. Returns the index of the first list
+    /// that is not empty, or `count` if there is none.
     [[nodiscard, gnu::always_inline]] std::size_t next(std::size_t from) const noexcept {
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
@@ -92,8 +93,8 @@ public:
         std::uint64_t const none  = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
-    /// `front` returns the first block of the list `bin`, and `after` the block behind `b`; null if
-    /// there is none.
+    /// `front` returns the first block of the list `bin`, or null if the list is empty. `after`
+    /// returns the block that follows `b` in this list, or null if `b` is the last one.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
@@ -120,8 +121,8 @@ public:
     }
 
 private:
-    /// Number of 64-bit words in `maps_`. The last two are for no lists: a bit of each is always
-    /// set, so that every search ends there without a bounds check.
+    /// Number of 64-bit words in `maps_`. The last two words belong to no list: one bit of each is
+    /// always set, so that every search ends there without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
@@ -136,8 +137,8 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Sets a bit in each of the last two words of `maps_`, which have no lists: a search by `next`
-    /// that finds no list ends there.
+    /// Sets one bit in each of the last two words of `maps_`. These bits belong to no list. The
+    /// search of `next` ends there if it finds no list.
     void end() noexcept {
         set(count);
         set(count + 64);

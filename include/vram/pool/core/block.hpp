@@ -12,8 +12,8 @@
 namespace vram {
 namespace detail {
 
-/// The pending uses (streams that may still access the free memory) of one block, if it has several
-/// or if one covers only a part.
+/// A list of the pending uses (streams that may still access the memory) of one block. A block
+/// needs a list if it has several pending uses, or one that covers only a part of the block.
 struct use_node {
     tags      what;
     use_node* next = nullptr; ///< the next node in the list of unused nodes
@@ -24,19 +24,20 @@ struct links {
     links* previous = nullptr;
 };
 
-/// The descriptor, in host memory, of a block: a live, cached or free piece of a chunk. Stores one
-/// pending use (a stream that may still access the freed block); more are in a `use_node`. The
-/// links of the base class put it in a free list or the table of live blocks.
+/// The descriptor, in host memory, of a block: a live, cached or free piece of a chunk. It stores
+/// one pending use (a stream that may still access the freed block). A `use_node` stores several
+/// pending uses. With the links of the base class, a block is in a free list or in the table of
+/// live blocks.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated and not yet freed
-        /// Chosen for a request that must still wait for streams, or for its physical memory to be
-        /// mapped. Not counted as live: a free is rejected.
+        /// The block was chosen for a request that must still wait for streams or for physical
+        /// memory. The block does not count as live, and a free of the block is rejected.
         reserved,
-        /// Kept for the next request of this size by its stream. Also a block that `set_aside` took
-        /// from its free list while physical pages are moved.
+        /// The block was freed, and is kept for the next request of its size on the same stream.
+        /// `set_aside` gives this state to a free block, so that no request uses the block.
         cached,
-        free, ///< in a free list; streams or captured graphs may still use it
+        free, ///< the block is in a free list; streams or captured graphs may still use it
     };
     /// Value of `slot` if no stream may still use the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
@@ -52,13 +53,13 @@ struct block : links {
     /// The neighbour at higher addresses in the same chunk, or null.
     block* after = nullptr;
     union {
-        /// The stream `slot` may use the block until its work of this epoch (the time between two
-        /// of its events) is complete.
+        /// The stream with the index `slot` may use the block until it has completed this epoch. An
+        /// epoch is the part of a stream's work between two of its events.
         std::uint64_t epoch = 0;
         use_node*     note;
     };
-    /// Of a free or cached block: index of the only stream that may still use it, or `nobody`, or
-    /// `several` (more streams, or a part of the block).
+    /// Index of the only stream that may still use this free or cached block. The value is `nobody`
+    /// if there is no such stream. It is `several` if a `use_node` stores the pending uses.
     std::uint32_t slot = nobody;
     union {
         std::uint16_t slack = 0; ///< of a live block: its bytes beyond the requested size

@@ -14,15 +14,16 @@
 namespace vram {
 namespace detail {
 
-/// The blocks of a pool, and its quick lists of cached blocks: freed, and kept for the next request
-/// of their size. `is_complete(use)` tells if a pending use by a stream is complete.
+/// The blocks of a pool. Quick lists keep freed blocks for the next request of their size (cached
+/// blocks). `is_complete(use)` returns true if a pending use (a stream that may still access a
+/// freed block) is complete.
 ///
 /// Threads   One thread at a time.
 template <bool InPlace>
 class block_cache {
 public:
-    /// `apart`: small blocks have separate chunks. `large_limit`: size up to which a freed large
-    /// block (above `quick_lists::largest`) is cached; 0: none is cached.
+    /// `apart`: small blocks have separate chunks. `large_limit`: largest size of a freed large
+    /// block (above `quick_lists::largest`) that is cached. If it is 0, no large block is cached.
     block_cache(bool apart, std::size_t large_limit) noexcept
         : heaps_{apart}, large_limit_{large_limit} {}
     block_cache(block_cache&& other) noexcept : block_cache{true, 0} { *this = std::move(other); }
@@ -36,8 +37,8 @@ public:
     [[nodiscard]] block_heaps<InPlace>&       heaps() noexcept { return heaps_; }
     [[nodiscard]] block_heaps<InPlace> const& heaps() const noexcept { return heaps_; }
 
-    /// Removes and returns a cached block of this size or slightly more that the stream with the
-    /// index `slot` has freed, or returns null.
+    /// Removes and returns a cached block that the stream with the index `slot` has freed. The
+    /// block has `bytes` or slightly more. Returns null if no such block is found.
     template <class IsComplete>
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment,
@@ -47,8 +48,8 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a freed block for requests of `bytes` by the stream with the index `slot`. For
-    /// `bytes` above `quick_lists::largest`, `cache_large` decides if it is cached or coalesced.
+    /// Caches a freed block, so that the stream with the index `slot` can use it for later requests
+    /// of `bytes`. If `bytes` exceeds `quick_lists::largest`, the block may be coalesced instead.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {
@@ -71,8 +72,8 @@ public:
         bool const large = flush_large(is_complete);
         return drain(bins::granule, is_complete) || large;
     }
-    /// Coalesces the cached block above `quick_lists::largest`, of which there is at most one.
-    /// Returns true if there was one.
+    /// The cache holds at most one block of more than `quick_lists::largest` bytes. Coalesces that
+    /// block with its free neighbours. Returns true if there was such a block.
     template <class IsComplete>
     bool flush_large(IsComplete is_complete) noexcept {
         block* const b = quick_.take_large();
@@ -83,8 +84,8 @@ public:
     /// so that another search may succeed. Returns true if there were any.
     template <class IsComplete>
     bool flush_for(std::size_t bytes, IsComplete is_complete) noexcept {
-        // `few`: first coalesces only the cached blocks of `bulky` bytes or more. If there are
-        // none, or if not `few`, coalesces all cached blocks.
+        // If chunks cannot grow, a small request needs only the cached blocks of at least `bulky`
+        // bytes. If there is none, or for another request, coalesces all cached blocks.
         bool const few = !InPlace && bytes <= quick_lists::largest;
         return (few && drain(quick_lists::bulky, is_complete)) || flush(is_complete);
     }
@@ -95,13 +96,14 @@ private:
     bool drain(std::size_t least, IsComplete is_complete) noexcept {
         return quick_.drain(least, [&](block* b) { coalesce(b, is_complete); });
     }
-    /// Caches the freed large block `b` and coalesces the one cached before. Coalesces `b` instead
-    /// if it exceeds `large_limit_`, or if caching it has no benefit.
+    /// Caches the freed large block `b`, or coalesces `b` with its free neighbours. The cache holds
+    /// only one large block: if `b` replaces it, the replaced block is coalesced. A block above
+    /// `large_limit_` is never cached.
     template <class IsComplete>
     [[gnu::always_inline]] void cache_large(block* b, live_counts const& counts,
                                             IsComplete is_complete) noexcept {
-        // With (almost) no other live block, coalesces `b` and the cached large block, so that a
-        // program that repeats its requests gets the same addresses.
+        // Coalesces `b` and the cached large block if the pool has no live block, or if this heap
+        // has no other live or cached block. Repeated requests then get the same addresses.
         if (counts.live() == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
             flush_large(is_complete);
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
@@ -114,9 +116,9 @@ private:
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }
-    /// Returns the cached large block if it has exactly `bytes` and the alignment, and if the
-    /// stream with the index `slot` freed it and may reuse it. Otherwise coalesces it and returns
-    /// null.
+    /// Removes the cached large block from the cache, if there is one. Returns this block if it has
+    /// exactly `bytes` and is `usable` for the stream with the index `slot`. Otherwise coalesces
+    /// the block and returns null.
     template <class IsComplete>
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment,

@@ -18,9 +18,9 @@
 namespace vram {
 namespace detail {
 
-/// The free memory of `heap` for the request `r`: the parameter `Candidates` of `stream_arbiter`,
-/// which chooses a block and a wait. If `counts` is not null, the chosen block becomes live and is
-/// counted; otherwise it stays `reserved`. `InPlace`: chunks can grow at their ends.
+/// The interface through which `stream_arbiter` searches the free blocks of `heap` for the request
+/// `r` and takes one. The taken block becomes live and is added to `counts`. If `counts` is null,
+/// the block becomes `reserved` instead. `InPlace`: chunks can grow at their ends.
 template <class Platform, bool InPlace>
 struct block_candidates {
     using arbiter  = stream_arbiter<Platform>;
@@ -35,33 +35,33 @@ struct block_candidates {
     request const&        r;
     /// If true, the search has no limit on the number of free blocks that it examines.
     bool every = false;
-    /// If true, `find` once queries whether streams are done with a block that fits better than the
-    /// one it found.
+    /// If true, and if streams may still use a block that fits better, `find` queries once if these
+    /// streams have finished.
     bool asks = false;
-    /// The value of `block::unbacked` (pages may lack physical memory) before `reserve`, which
-    /// clears it. `put_back` restores it.
+    /// Value that `block::unbacked` (pages may lack physical memory) had before `reserve` took the
+    /// block. `put_back` restores this value.
     bool unbacked = false;
 
     template <class Price>
     [[nodiscard]] place find(Price const& price) {
         for (;;) {
-            heap.reserve(); // each time: `flush_for` may use up reserved host memory
+            heap.reserve(); // in the loop, because `flush_for` may use up the reserved host memory
             place const best = heap.find(r.bytes, r.alignment, price, every);
             if (best.tighter != nullptr && std::exchange(asks, false) &&
                 !arbiter::is_captured(r.on)) {
-                // The block `tighter` fits better, but streams may still use it. Before a larger
-                // block is divided, queries once if those streams are done.
+                // The block `best.tighter` is preferred to `best.where`, but streams may still use
+                // it. Queries if these streams have finished, then searches again.
                 streams.timelines().ask(best.tighter->waits_for());
                 continue;
             }
             if (best.cost == availability::ready) { return best; }
-            // No place is usable without a wait: coalesces cached blocks and searches again. If no
-            // block was cached, `best` is the result.
+            // No place is usable without a wait. If there are cached blocks, coalesces them and
+            // searches again.
             if (!cache.flush_for(r.bytes, streams.is_complete())) { return best; }
         }
     }
-    /// `stream_arbiter` calls this before a wait, and searches again if the result is true. Nothing
-    /// is queried here, so it is always false.
+    /// `stream_arbiter` calls this function before a wait, and searches again if the result is
+    /// true. This version does nothing and returns false.
     [[nodiscard]] static bool query() noexcept { return false; }
     [[nodiscard]] tags        uses(place const& p) const noexcept {
         return p.where->waits_for().within(p.start, p.start + r.bytes);
@@ -76,9 +76,9 @@ struct block_candidates {
         tags const before = uses(p);
         unbacked          = p.where->unbacked;
         block* const b    = requested(r.asked, r.alignment, heap.take(p, r.bytes));
-        b->now            = block::state::reserved; // not allocated yet: a free is rejected
-        // `heap.take` cleared the pending uses. Stores them again now: during the wait, other
-        // threads may use up the host memory reserved for that.
+        b->now            = block::state::reserved; // until it is live, a free of it is rejected
+        // Stores the pending uses of `b` again, because `heap.take` has cleared them. The necessary
+        // host memory comes from `heap.reserve`. During a wait, other threads could use it up.
         heap.hold(b, before);
         return b;
     }
@@ -102,7 +102,7 @@ struct block_candidates {
         b->alignment = std::countr_zero(alignment) & 63;
         return b;
     }
-    /// Marks a block that was reserved for a request as live, and counts it.
+    /// Changes the state of a reserved block to live, and adds the block to `counts`.
     static block* made_live(block* b, live_counts& counts) noexcept {
         b->now = block::state::live;
         counts.add(b->bytes);
@@ -110,8 +110,9 @@ struct block_candidates {
     }
 
 private:
-    /// `take` for a stream that is being captured. Records the parts that captured graphs may still
-    /// use, so that a later free does not lose them.
+    /// Allocates the place `p` for a stream that is being captured. Captured graphs may still use
+    /// parts of this memory. Records these parts, so that a free of the block keeps them for the
+    /// graphs.
     block* take_retained(place const& p) noexcept {
         tags const   before = uses(p);
         block* const b      = take(p, false);

@@ -22,15 +22,15 @@ namespace detail {
 /// Cost      Finding a chunk by an address is a linear search through the chunks.
 class block_chunks {
 public:
-    /// A chunk from the upstream. `first`, the descriptor of its first block, stays the same; the
-    /// others follow it through `block::after`.
+    /// A chunk from the upstream. Its blocks form a list in the order of addresses, from `first`
+    /// along `block::after`. `first` is the same descriptor as long as the chunk exists.
     struct chunk {
         block*      first     = nullptr;
         void*       base      = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0; ///< the alignment of the allocation from the upstream
-        /// True while a thread changes the size of the chunk. Other threads must not change its
-        /// size or return it to the upstream then.
+        /// True while a thread changes the size of the chunk. Meanwhile, no other thread may change
+        /// its size or return the chunk to the upstream.
         bool busy = false;
 
         [[nodiscard]] std::uintptr_t end() const noexcept {
@@ -74,8 +74,6 @@ public:
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
     [[nodiscard]] std::size_t  reserved() const noexcept { return reserved_; }
 
-    /// Calls `visit(block)` for every block, chunk by chunk, within a chunk in the order of
-    /// addresses.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (chunk const& c : chunks_) {
@@ -83,8 +81,9 @@ public:
         }
     }
 
-    /// Returns the index of the chunk (one free block, not busy) with the lowest `cost(block)`,
-    /// among equals the largest. Returns `size()` if there is none or all are `unavailable`.
+    /// Returns the index of the unused chunk with the lowest `cost(block)`, or of the largest of
+    /// several such chunks. An unused chunk is one free block and is not `busy`. Returns `size()`
+    /// if there is no unused chunk, or if every cost is `unavailable`.
     template <class Cost>
     [[nodiscard]] std::size_t idle(Cost const& cost) const {
         std::size_t found = size();

@@ -16,8 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The free blocks of some chunks of a pool. Divides them for requests, and coalesces freed blocks
-/// with their neighbours. `is_complete(use)` tells if a pending use by a stream is complete.
+/// The free blocks of a heap (a part of a pool, with its own chunks). Divides free blocks for
+/// requests, and coalesces freed blocks with free neighbours. `is_complete(use)` returns true if a
+/// pending use (a stream that may still access freed memory) is complete.
 ///
 /// Threads   One thread at a time.
 class block_divider {
@@ -47,20 +48,20 @@ public:
         blocks_.reserve(count);
         tags_.reserve(count);
     }
-    /// Returns true if `reserve(count)` is not needed.
     [[nodiscard]] bool has(std::size_t count) const noexcept {
         return blocks_.has(count) && tags_.has(count);
     }
     /// Returns true if `take` needs no `reserve`.
     [[nodiscard]] bool is_prepared() const noexcept { return blocks_.has(2) && !tags_.empty(); }
 
-    /// `hold` replaces the pending uses (streams that may still access the memory) of a block.
-    /// `keep` marks parts of a new block that captured graphs may still use. Both require
-    /// `reserve`.
+    /// `hold` replaces the pending uses of `b` (streams that may still access its memory) by
+    /// `held`. `keep` records, for a new block `b`, the parts that captured graphs may still use.
+    /// Both functions require an earlier call of `reserve`.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
-    /// Sets the pending uses `held` of a chunk's last block, which has grown. If no `use_node` is
-    /// left, its single use remains, and then covers the added bytes too.
+    /// Replaces the pending uses (streams that may still access the memory) of a chunk's last
+    /// block, which has grown, by `held`. If no `use_node` (list of uses) is left for `held`, the
+    /// block keeps its one use. This use then also covers the added bytes.
     void hold_grown(block* b, tags const& held) noexcept {
         if (held.empty() || b->slot == block::several || !tags_.empty()) { tags_.hold(b, held); }
     }
@@ -86,8 +87,8 @@ public:
         blocks_.put_back(only);
     }
 
-    /// Cuts `bytes` at `place.start` from a free block, and returns them as a block in no free
-    /// list. Requires `reserve`.
+    /// Allocates `bytes` at `place.start` from a free block. The new block is in no free list.
+    /// Requires an earlier call of `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
@@ -112,8 +113,9 @@ public:
         return b;
     }
 
-    /// Makes a block in no list free, coalesced with free neighbours if one descriptor can store
-    /// their pending uses. Returns the free block that contains it.
+    /// Makes a block free that is in no list. Coalesces it with a free neighbour if one descriptor
+    /// can store the pending uses (streams that may still access the memory) of both. Returns the
+    /// free block that then contains the memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
@@ -123,8 +125,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // Unlike the merges below, `coalesce` keeps the descriptor of a chunk's first block, and
-        // the separate list of the last blocks of growable chunks.
+        // Two special cases are left to `coalesce`. The descriptor of a chunk's first block must
+        // stay. The last block of a chunk that can grow is in a separate list.
         if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -169,8 +171,9 @@ public:
     void mark_uncoalesced() noexcept { has_uncoalesced_ = true; }
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
-    /// If `has_uncoalesced()`, walks over all blocks: drops uses of free blocks for which
-    /// `is_complete(use)` is true, and coalesces neighbours. Otherwise does nothing.
+    /// Does nothing unless `has_uncoalesced()` is true. Otherwise walks over all blocks of
+    /// `chunks`. Coalesces free neighbours. Drops each pending use (a stream that may still access
+    /// a free block) for which `is_complete(use)` returns true.
     template <class IsComplete>
     void coalesce_pending(block_chunks const& chunks, IsComplete const& is_complete) noexcept {
         if (!std::exchange(has_uncoalesced_, false)) { return; }
@@ -186,8 +189,9 @@ public:
     }
 
 private:
-    /// `take` for a free block with several pending uses. The pieces that stay free keep the uses
-    /// of their addresses; the uses of the returned block are dropped.
+    /// Allocates `bytes` at `place.start` from a free block with several pending uses (streams that
+    /// may still access it). The rest of the block stays free and keeps the pending uses of its
+    /// memory. The new block has no pending uses.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -211,23 +215,23 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Merges `b`, which is in no free list, into the free block `front` before it, and returns
-    /// `front`, which must already have the pending uses of both.
+    /// Adds the memory of `b`, which is in no free list, to the free block `front` before `b`.
+    /// Returns `front`. The pending uses of both blocks must already be stored in `front`.
     [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->unbacked = front->unbacked || b->unbacked;
         free_.resize(front, front->bytes + b->bytes);
         blocks_.drop_next(front);
         return front;
     }
-    /// Merges `b`, which is in no free list, into the free block `after` behind it, and returns
-    /// `after`, which must already have the pending uses of both.
+    /// Adds the memory of `b`, which is in no free list, to the free block `after` behind `b`.
+    /// Returns `after`. The pending uses of both blocks must already be stored in `after`.
     [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->unbacked = after->unbacked || b->unbacked;
         free_.resize(after, after->bytes + b->bytes);
         blocks_.drop_previous(after);
         return after;
     }
-    /// Adds `b` to the free lists, merged with each free neighbour if one descriptor can store the
+    /// Adds `b` to the free lists. Merges `b` with a free neighbour if one descriptor can store the
     /// pending uses of both. Returns the free block that contains `b`.
     template <class IsComplete>
     block* coalesce(block* b, IsComplete const& is_complete) noexcept {
@@ -246,8 +250,8 @@ private:
         return b;
     }
 
-    /// Merges the block after `b` into `b`, both in no free list. Returns false if one descriptor
-    /// cannot store the pending uses of both.
+    /// Merges the block after `b` into `b`. Both must be in no free list. Returns false if one
+    /// descriptor cannot store the pending uses (streams that may still access the memory) of both.
     template <class IsComplete>
     bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
@@ -257,8 +261,8 @@ private:
         blocks_.drop_next(b);
         return true;
     }
-    /// Merges the block after `b` into `b`, which is in no free list, if it is free and one
-    /// descriptor can store the pending uses of both. Returns true if merged.
+    /// Merges the block after `b` into `b`, which must be in no free list. Returns false if no free
+    /// block follows `b`, or if one descriptor cannot store the pending uses of both.
     template <class IsComplete>
     bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);

@@ -17,10 +17,10 @@
 namespace vram {
 namespace detail {
 
-/// Allocates and frees blocks in some chunks of a pool. Free blocks are in lists by size, live and
-/// cached ones in a table by address. Free blocks store their pending uses by streams: `price`
-/// tells if the asking stream may use the memory now, after a wait, or not at all, and
-/// `is_complete(use)` tells if a use has ended.
+/// Allocates and frees blocks in some chunks of a pool. Free blocks are in lists by size. Live and
+/// cached blocks are in a table by address. A free block stores its pending uses by streams.
+/// `price` returns when the asking stream may use the block: now, after a wait, or never.
+/// `is_complete(use)` returns true if a pending use has ended.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant for an allocation or free, except for a search of all free blocks.
@@ -35,8 +35,8 @@ public:
     using chunk_extension = detail::chunk_extension;
     using front_of        = detail::front_of;
 
-    /// `in_place`: chunks can grow, so the last block of each is never allocated, and may have zero
-    /// bytes. `apart`: this object is the heap for small blocks.
+    /// `in_place`: chunks can grow at their ends. Then the last block of each chunk is always free,
+    /// and may have 0 bytes. `apart`: true for the heap of small blocks.
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : divider_{in_place, apart} {}
     block_heap(block_heap&& other) noexcept : block_heap{} { *this = std::move(other); }
@@ -49,8 +49,8 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table of the pages that have physical memory. If null, `find` and
-    /// `take_quick` return no block that may lack some; `least` may.
+    /// Sets the pool's table of the pages that have physical memory. If `pages` is null, `find` and
+    /// `take_quick` do not use blocks that may lack physical memory.
     void know_memory(page_book const* pages) noexcept { free_index().know_memory(pages); }
 
     /// Reserves the host memory for the next `take`, so that it cannot fail.
@@ -58,7 +58,7 @@ public:
         if (!divider_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
-        divider_.reserve(3); // `take` needs at most two descriptors, a new chunk one
+        divider_.reserve(3); // `take` needs at most two descriptors, and a new chunk one
         live_.reserve(1);
     }
 
@@ -76,8 +76,9 @@ public:
         return hand_out(divider_.take(place, bytes));
     }
 
-    /// Fast path: allocates `bytes` from one of the first blocks of the free lists that the stream
-    /// with the index `slot` may use now. Returns null if `find` must search.
+    /// Fast path of `find` and `take`, which examines only a few blocks. Allocates `bytes` from a
+    /// block that the stream with the index `slot` may use without a wait. If the result is null,
+    /// the caller must call `find`.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -95,22 +96,24 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// `hold` replaces the pending uses (streams that may still access the memory) of a block.
-    /// `keep` marks parts of a new block that captured graphs may still use. Both require
-    /// `reserve`.
+    /// `hold` replaces the pending uses of `b` (streams that may still access its memory) by
+    /// `held`. `keep` records, for a new block `b`, the parts that captured graphs may still use.
+    /// Both functions require an earlier call of `reserve`.
     void hold(block* b, tags const& held) noexcept { divider_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { divider_.keep(b, kept); }
 
-    /// Frees an allocated or cached block with the pending uses stored in it, and coalesces it with
-    /// free neighbours. Returns the free block that contains its memory.
+    /// Frees a live, reserved or cached block, and coalesces it with free neighbours if possible.
+    /// The block keeps its pending uses (streams that may still access its memory). Returns the
+    /// free block that then contains the memory.
     template <class IsComplete>
     block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
         if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
         return give_again(b, is_complete);
     }
-    /// Makes a block free again after `set_aside`, coalesced with free neighbours if one descriptor
-    /// can store their pending uses. Returns the free block that contains it.
+    /// Makes a block free again that `set_aside` removed from its free list. Coalesces it with a
+    /// free neighbour if one descriptor can store the pending uses (streams that may still access
+    /// the memory) of both. Returns the free block that then contains the memory.
     template <class IsComplete>
     block* give_again(block* b, IsComplete const& is_complete) noexcept {
         return divider_.give_again(b, is_complete);
@@ -126,8 +129,8 @@ public:
         return b;
     }
 
-    /// Returns the index of the chunk (one free block, not busy) that the asking stream may use
-    /// soonest, as `price(use)` rates it; the number of chunks if none is usable.
+    /// Returns the index of the unused chunk that the asking stream may use soonest, or the number
+    /// of chunks if it may use none. An unused chunk is one free block, and no thread resizes it.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         return chunks_.idle([&](block const& b) { return block_places::priced(b, price); });
@@ -140,14 +143,14 @@ public:
         return gone;
     }
 
-    /// Returns the place with the lowest cost by `judge(block)` in free blocks of at least `bytes`.
-    /// Judges at most 65 blocks, to limit the time. `where` is null if none is suitable.
+    /// `judge(block)` returns a place and its cost. Returns the place with the lowest cost in at
+    /// most 65 free blocks of at least `bytes`. If no place is suitable, `where` is null.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_index().least(bytes, judge);
     }
-    /// Calls `visit(block)` for all free blocks of at least `bytes`, except the last block of a
-    /// chunk that is being resized (busy).
+    /// Calls `visit(block)` for each free block of at least `bytes`. Omits the last block of a
+    /// growable chunk while a thread resizes the chunk.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_index().for_each_from(bytes, [&](block* b) {
@@ -155,7 +158,7 @@ public:
         });
     }
     /// `complete` marks a block as fully backed by physical memory. `set_aside` removes a free
-    /// block from its free list.
+    /// block from its free list, so that no request uses the block.
     void complete(block* b) noexcept { divider_.complete(b); }
     void set_aside(block* b) noexcept { divider_.set_aside(b); }
     /// Removes free blocks of growable chunks from their lists, so that no request uses them, and
@@ -177,16 +180,16 @@ public:
         });
     }
 
-    /// Plans the growth of the chunk that needs the fewest added bytes for the request, which
-    /// begins at `from(last block)` or above. Marks it busy until `end_growth`. Null `base`: none
-    /// can grow.
+    /// Selects the chunk that must grow by the fewest bytes to serve a request. Marks this chunk
+    /// busy until `end_growth`. The new block may begin at the address `from(last block)` or above.
+    /// If no chunk can grow, `base` of the result is null.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_extension begin_growth(std::size_t bytes, std::size_t alignment,
                                                Price const& price, From const& from = {}) noexcept {
         return chunk_extension::begin(free_index(), chunks_, bytes, alignment, price, from);
     }
-    /// Ends the growth that `begin_growth` began for the chunk at `base`: adds `by` bytes, perhaps
-    /// without physical memory, to its last block. `by` is 0 if the growth failed.
+    /// Ends the growth that `begin_growth` planned for the chunk at `base`. `by`: number of bytes
+    /// added to the last block of the chunk, or 0 if the growth failed.
     void end_growth(void const* base, std::size_t by) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -199,8 +202,8 @@ public:
         divider_.hold_grown(tail, held);
     }
 
-    /// Returns true if, since it last did, the heap once had no live or cached block after at least
-    /// `enough` allocations. The caller can then coalesce all free memory.
+    /// Returns true if all blocks of the heap were free at some time since the last call. Only
+    /// times after at least `enough` allocations count.
     [[nodiscard]] bool was_all_freed() noexcept {
         if (!all_freed_) { return false; }
         taken_ = 0;
@@ -216,22 +219,24 @@ public:
 
     /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool has_uncoalesced() const noexcept { return divider_.has_uncoalesced(); }
-    /// If `has_uncoalesced()`, drops uses of free blocks for which `is_complete(use)` is true, and
-    /// coalesces neighbours. Otherwise does nothing.
+    /// Does nothing unless `has_uncoalesced()` is true. Otherwise coalesces free neighbours, and
+    /// drops each pending use (a stream that may still access a free block) for which
+    /// `is_complete(use)` returns true.
     template <class IsComplete>
     void coalesce_pending(IsComplete const& is_complete) noexcept {
         divider_.coalesce_pending(chunks_, is_complete);
     }
 
-    /// Makes memory kept for captured graphs usable for all requests. No graph may run any more,
-    /// and no block may be in a quick list.
+    /// Makes memory kept for captured graphs usable for all requests. Before the call, all graphs
+    /// must have finished, and no block may be cached (kept in a quick list).
     void end_captures() noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
         chunks_.for_each([&](block& b) { divider_.refresh(&b, kept); });
     }
 
-    /// Marks memory that the stream with the index `slot` freed from its epoch `from` (a part of
-    /// its work) on: until `end_captures`, only captures of this stream may use it.
+    /// Keeps memory for captures: all memory that the stream with the index `slot` freed in its
+    /// epoch `from` (a part of its work) or later. Until `end_captures`, only captures of this
+    /// stream may use this memory.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         chunks_.for_each([&](block& b) { block_tags::keep_for_capture(&b, slot, from); });
     }
@@ -241,8 +246,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// Number of allocations needed before `was_all_freed` returns true: after fewer, coalescing
-    /// all free blocks is not worth its cost.
+    /// `was_all_freed` returns true only after at least this number of allocations. If it did so
+    /// more often, coalescing all free blocks would cost more than it saves.
     static constexpr std::size_t enough = 64;
 
     block* hand_out(block* b) noexcept {
@@ -261,7 +266,7 @@ private:
     block_chunks  chunks_;
     /// Number of allocations since `was_all_freed` last returned true.
     std::size_t taken_ = 0;
-    /// The next result of `was_all_freed`.
+    /// The value that the next call of `was_all_freed` returns.
     bool all_freed_ = false;
 };
 

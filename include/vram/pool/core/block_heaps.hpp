@@ -13,10 +13,10 @@
 namespace vram {
 namespace detail {
 
-/// Two `block_heap`s with separate chunks, for small and large blocks, so that small ones rarely
-/// prevent large free blocks from coalescing. Without `apart`, all blocks are in one of them.
+/// Two heaps with separate chunks, one for small and one for large blocks. So small blocks rarely
+/// lie between large free blocks, where they would prevent coalescing. If `apart` is false, one
+/// heap has all blocks.
 ///
-/// Failure   As `block_heap`.
 /// Threads   One thread at a time.
 template <bool InPlace>
 class block_heaps {
@@ -30,8 +30,8 @@ public:
     /// If `apart`, blocks of at most `small_size` bytes have a separate heap with separate chunks.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// Sets the table that records which pages have physical memory. If it is null, the heaps'
-    /// `find` and `take_quick` skip blocks marked `unbacked` (pages may lack memory).
+    /// Sets the table that records which pages have physical memory. If `pages` is null, `find` and
+    /// `take_quick` of the heaps do not use blocks that may lack physical memory.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
@@ -49,15 +49,16 @@ public:
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
-    /// Returns the live, reserved or cached block that begins at `p`, or null. `bytes`, the size
-    /// stated by the caller, selects the heap that is searched first.
+    /// Returns the live, reserved or cached block that begins at `p`, or null. Searches first the
+    /// heap for blocks of `bytes`, then the other heap.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }
         return live_elsewhere(p, bytes);
     }
 
-    /// A chunk that is one free block, and its heap. `heap` is null if there is no such chunk.
+    /// A chunk that consists of one free block. `heap` is the heap of this chunk, or null if there
+    /// is no such chunk.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -65,8 +66,9 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// Of the chunks that are one free block and not busy, returns the one with the lowest `price`,
-    /// of equal ones the largest. `heap` is null if the asking stream may use none.
+    /// Returns the unused chunk that the asking stream may use soonest, or the largest of several
+    /// such chunks. An unused chunk is one free block, and no thread resizes it. If the stream may
+    /// use no chunk, `heap` is null.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;
@@ -80,8 +82,8 @@ public:
         return best;
     }
 
-    /// Ends the growth of the chunk `m.base` that `begin_growth` began. `by` is the number of bytes
-    /// added; 0 if the growth failed.
+    /// Ends the growth that `begin_growth` planned for the chunk at `m.base`. `by`: number of bytes
+    /// that were added, or 0 if the growth failed.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
             if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
@@ -99,7 +101,6 @@ public:
         for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }
     }
 
-    /// Calls `visit(block)` for every block of both heaps, chunk by chunk, by address.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (block_heap const& heap : all_) { heap.chunks().for_each(visit); }

@@ -25,8 +25,6 @@ public:
     /// `apart`: the blocks belong to the heap of small blocks.
     explicit block_links(bool apart) noexcept : apart_{apart} {}
 
-    /// `reserve` makes sure that `count` unused descriptors exist. `has` returns true if they
-    /// exist.
     void               reserve(std::size_t count) { nodes_.reserve(count); }
     [[nodiscard]] bool has(std::size_t count) const noexcept { return nodes_.has(count); }
 
@@ -85,8 +83,9 @@ public:
         if (b->after != nullptr) { b->after->before = b; }
         nodes_.put_back(gone);
     }
-    /// Removes the block before `b`, which must not be the first of its chunk, so that `b` begins
-    /// at its address. The caller has already added its size to `b->bytes`.
+    /// Merges the block before `b` into `b`, and removes the descriptor of that block. The block
+    /// must not be the first of its chunk. The caller must have added the size of that block to
+    /// `b->bytes`.
     [[gnu::always_inline]] void drop_previous(block* b) noexcept {
         block* const gone   = b->before;
         b->address          = gone->address;

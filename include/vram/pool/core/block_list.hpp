@@ -19,8 +19,8 @@ public:
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
-    /// `first` requires a list that is not empty. `after` returns null behind the last block.
-    /// `insert` adds at the front.
+    /// `first` requires a list that is not empty. `after` returns null if `b` is the last block.
+    /// `insert` adds a block at the front of the list.
     [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
     [[nodiscard]] block* after(block const* b) const noexcept {
         return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
@@ -43,8 +43,8 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// Moves the blocks of `other` into this list. Blocks that were in this list before are then in
-    /// no list.
+    /// Replaces the blocks of this list by the blocks of `other`, which is then empty. The replaced
+    /// blocks are then in no list.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

@@ -17,7 +17,7 @@ namespace vram {
 namespace detail {
 
 /// Finds places for a request in free blocks. `price(use)` returns when the asking stream may use
-/// memory with this pending use (an earlier user stream): now, after a wait, or never.
+/// memory with this pending use (a stream that may still access it): now, after a wait, or never.
 ///
 /// Threads   One thread at a time.
 /// Cost      Constant: a block has at most `tags::most` pending uses.
@@ -26,18 +26,19 @@ public:
     /// A place for a request. `cost` tells if the asking stream may use the place now, after a
     /// wait, or not at all.
     struct fit {
-        block*         where   = nullptr;
-        std::uintptr_t start   = 0;
-        availability   cost    = availability::ready;
-        block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
+        block*         where = nullptr;
+        std::uintptr_t start = 0;
+        availability   cost  = availability::ready;
+        /// A free block that fits better than `where`, but needs a wait. Null if there is none.
+        block* tighter = nullptr;
     };
 
-    /// Sets the table that records which pages have physical memory. Without one (null), no place
-    /// is found in a free block marked `unbacked`.
+    /// Sets the table that records which pages have physical memory. If `pages` is null, no place
+    /// is found in a free block marked `unbacked` (pages may lack memory).
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Returns the lowest address in `b` from which the asking stream may use all bytes to
-    /// `b.end()`, now or after a wait; `b.end()` if none.
+    /// Returns the lowest address in `b` from which the asking stream may use all bytes to the end
+    /// of `b`, now or after a wait. If there is no such address, returns `b.end()`.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -49,8 +50,8 @@ public:
         }
         return from;
     }
-    /// Rates the whole block `b` by its pending uses: the asking stream may use it now, after a
-    /// wait, or not at all. Ignores whether it has physical memory.
+    /// Returns when the pending uses of `b` allow the asking stream to use the whole block: now,
+    /// after a wait, or never. Does not check if the block has physical memory.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }
@@ -65,8 +66,9 @@ public:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Returns the place in a chunk's last block `b` that the stream may use soonest: at its start,
-    /// or at the end of a pending use. `cost` is `unavailable` if none is usable.
+    /// Returns the place in a chunk's last block `b` that the asking stream may use soonest. Tries
+    /// the start of `b`, and the end of each pending use (by a stream that may still access `b`).
+    /// If no place is usable, `cost` is `unavailable`.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -80,8 +82,8 @@ public:
         }
         return best;
     }
-    /// Returns a place at the front of `b` or, in some cases, one at its end that the stream may
-    /// use sooner. The place is unusable if its `cost` is `unavailable`.
+    /// Returns a place for `bytes` at the front of `b`, or at the end of `b` if the asking stream
+    /// can use the end sooner. If neither place is usable, `cost` of the result is `unavailable`.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -98,8 +100,8 @@ public:
     }
 
 private:
-    /// Tells if the asking stream may use the addresses [from, to) of a block with the pending uses
-    /// `held`: now, after a wait, or not at all.
+    /// Returns when the asking stream may use the addresses [from, to) of a block: now, after a
+    /// wait, or never. `held`: the pending uses of the block (streams that may still access it).
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
@@ -121,8 +123,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the place for `bytes` at the first aligned address in `b` from `from` on. `where` is
-    /// null if `b` is too short, or may lack physical memory there.
+    /// Returns the place for `bytes` at the first aligned address in `b` that is not below `from`.
+    /// If `bytes` do not fit there or may lack physical memory, `where` is null.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

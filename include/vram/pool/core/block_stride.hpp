@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A block size, prepared so that offsets that are multiples of it are divided by it with a
-/// multiplication and a shift. The size must not be 0.
+/// A block size, prepared for fast division: a multiple of the size is divided by the size with one
+/// multiplication and one shift. The size must not be 0.
 ///
 /// Threads   Any number of threads may call concurrently.
 class block_stride {
@@ -22,8 +22,8 @@ public:
     explicit block_stride(std::size_t bytes) noexcept
         : bytes_{bytes}, zeros_{std::countr_zero(bytes)} {
         std::uint64_t const odd = bytes_ >> zeros_;
-        // An odd number is its own inverse modulo 8, so the first three bits are exact. Each step
-        // of Newton's method doubles the number of exact bits.
+        // An odd number is its own inverse modulo 8, so `odd` is correct in the lowest three bits.
+        // Each step of Newton's method doubles the number of correct bits.
         inverse_ = odd;
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }

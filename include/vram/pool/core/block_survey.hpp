@@ -26,9 +26,9 @@ class block_survey {
 public:
     explicit block_survey(block_heaps<InPlace> const& heaps) noexcept : heaps_{heaps} {}
 
-    /// Fills in the reserved, requested and pending bytes and the largest free block of `now`,
-    /// which must be 0 before. `behind(block)` returns a block's physical bytes, `is_complete(use)`
-    /// true if a pending use has ended.
+    /// Sets four members of `now`, which must be 0 before: the reserved, requested and pending
+    /// bytes, and the size of the largest free block. `behind(block)` returns how many bytes of a
+    /// block have physical memory. `is_complete(use)` returns true if a pending use has ended.
     template <class Behind, class IsComplete>
     void measure(memory_usage& now, Behind const& behind, IsComplete const& is_complete) const {
         now.reserved = heaps_.reserved();
@@ -45,8 +45,8 @@ public:
             now.pending += pending < there ? pending : there;
         });
     }
-    /// Returns the sizes of the free blocks, of which only bytes with physical memory count:
-    /// `behind(block)` returns these.
+    /// Returns the sizes of the free and cached blocks. Only bytes with physical memory count:
+    /// `behind(block)` returns the number of these bytes.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) const {
         free_pieces now;
@@ -85,8 +85,8 @@ private:
     [[nodiscard]] static bool is_unused(block const& b) noexcept {
         return b.now != block::state::live && b.now != block::state::reserved;
     }
-    /// Returns true if a trim can return the chunk, perhaps after a wait: the chunk is one free
-    /// block, of which no part is kept for a captured graph.
+    /// Returns true if the chunk is one free block, and no part of the block is kept for a captured
+    /// graph. `trim` can return such a chunk to the upstream, but may first wait for streams.
     [[nodiscard]] static bool goes_back(block_heap::chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
     }

@@ -15,7 +15,7 @@ namespace vram {
 namespace detail {
 
 /// A hash table that finds a live, reserved or cached block (see `block::state`) by its address.
-/// The chains use `block::next`: a block in the table must not be in another list with this link.
+/// The table links blocks by `block::next`: they must be in no other list that uses this link.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -77,8 +77,8 @@ private:
     /// Returns how many blocks a table with `heads` chains (hash buckets) may hold before `reserve`
     /// must enlarge the table.
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
-        // Small tables have at least four chains for each block, large ones one: there, cache
-        // misses on the heads of more chains would cost more than longer chains.
+        // With more than 65,536 chains, longer chains are accepted. An even larger table would
+        // cause more cache misses.
         return heads <= 65'536 ? heads / 4 : heads;
     }
     void put(block* b) noexcept {

@@ -43,13 +43,14 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// Stores in a newly allocated block which parts (`kept`) captured graphs may still use, so
-    /// that they stay kept after its free. Requires `reserve`.
+    /// Records `kept`, the parts of the new block `b` that captured graphs may still use. After a
+    /// free of `b`, these parts stay kept for the graphs. Requires an earlier call of `reserve`.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Marks pending uses by the stream with the index `slot`, from its epoch `from` on, as uses by
-    /// a captured graph: they last until `forget_captures`.
+    /// Keeps memory of `b` for a captured graph until `forget_captures`. Pending uses by the stream
+    /// with the index `slot` become uses by the graph, if they end with the epoch `from` (a part of
+    /// the stream's work) or a later one.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -73,16 +74,17 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// Called after the front of `rest` became a separate block: removes the pending uses of that
-    /// front. Of a use of both, the part in `rest` stays.
+    /// Called after the front of `rest` became a separate block. Removes the pending uses of this
+    /// front from `rest`. A use of both blocks is shortened to the addresses of `rest`.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// Adds the pending uses of the neighbour `gone` to those of `b`. Returns false if there is no
-    /// room: then each block keeps its own. May drop uses for which `is_complete(use)` is true.
+    /// Adds the pending uses of the neighbour `gone` (streams that may still access it) to those of
+    /// `b`. Returns false if one descriptor cannot store all of them: each block then keeps its
+    /// own. May drop uses for which `is_complete(use)` returns true.
     template <class IsComplete>
     [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
                                            IsComplete const& is_complete) noexcept {
@@ -92,12 +94,12 @@ public:
     }
 
 private:
-    /// Slow path of `merge_uses`, for blocks with different or several uses. Returns false if one
-    /// descriptor cannot store the uses of both.
+    /// Slow path of `merge_uses`, for blocks with different or several pending uses (streams that
+    /// may still access the memory). Returns false if one descriptor cannot store the uses of both.
     template <class IsComplete>
     [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
                                             IsComplete const& is_complete) noexcept {
-        // The last block of a chunk that can grow may have 0 bytes, and then no use: `b` gets the
+        // A last block of 0 bytes, in a chunk that can grow, has no pending uses. It takes over the
         // uses of `gone`.
         if (b->bytes == 0) {
             if (gone->slot == block::several) {
@@ -110,20 +112,22 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
-    /// Stores a list of pending uses in a new `use_node` of a block that has none.
+    /// Stores the pending uses `held` in a new `use_node` of `b`, which must have none.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Returns true if neither block has a use, or if each has one use, both by the same stream,
-    /// and both or neither for a captured graph. The epochs may differ.
+    /// Returns true if neither block has a pending use, or if each block has one use by the same
+    /// stream. The epochs (parts of the stream's work) may differ. A captured graph of the stream
+    /// counts as another user.
     [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Adds the uses of the neighbour `gone` to those of `b`. Returns false if one list cannot hold
-    /// them, or if no `use_node` (list of uses) is left.
+    /// Slow path of `merge_other_uses`: adds the pending uses (by streams) of the neighbour `gone`
+    /// to those of `b`. Returns false if one list has no room for all uses, or if no unused
+    /// `use_node` is left for a new list.
     template <class IsComplete>
     bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
         refresh(b, is_complete);
@@ -139,7 +143,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             use_node* const both = notes_.make();
-            // `add` cannot fail: the new list is empty and has room for one use of each block.
+            // The new list has room for one use of each block, so `add` does not fail.
             (void)add(both->what, *b, is_complete);
             (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
@@ -150,8 +154,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Frees the `use_node` (list of pending uses) of `b` if the list is empty, or has only one
-    /// use, which covers all of [from, to): then `b` itself stores this use.
+    /// Frees the `use_node` of `b` (its list of pending uses) if the list is empty, or if its only
+    /// use covers all addresses [from, to). In the second case, stores this use in `b` itself.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }
@@ -160,8 +164,8 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds the pending uses of `b` to the list `to`; may omit uses for which `is_complete(use)` is
-    /// true. Returns false if the list has no room.
+    /// Adds the pending uses of `b` to the list `to`. Returns false if the list has no room. Uses
+    /// for which `is_complete(use)` returns true may be left out.
     template <class IsComplete>
     [[nodiscard]] static bool add(tags& to, block const& b,
                                   IsComplete const& is_complete) noexcept {

@@ -16,15 +16,16 @@ namespace vram {
 namespace detail {
 
 /// One chunk that allocates blocks by raising a bump pointer (the top). Records which streams use
-/// the blocks below the top, and which may still access free memory above.
+/// the blocks below the top, and which streams may still access the free memory above the top.
 ///
 /// Failure   `reserve` and `reserve_waits` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
-/// Cost      At most quadratic in the number of streams; `take` and `try_take` linear.
+/// Cost      `take` and `try_take`: linear in the number of streams. All others: at most quadratic.
 template <class Stream>
 class bump_chunk {
 public:
-    /// The epoch of a `use` that has not ended: later work of the stream may access the blocks too.
+    /// Value of the epoch (a part of a stream's work) in a `use` without a known end: later work of
+    /// the stream may access the blocks, too.
     static constexpr std::uint64_t running = 0;
 
     /// A stream, its id, and the index `slot` of its timeline (the record of the stream's
@@ -34,9 +35,9 @@ public:
         std::uint64_t id;
         std::size_t   slot;
     };
-    /// Records that the stream `by` uses allocated blocks: `part` has their addresses and the epoch
-    /// (part of the stream's work) that ends the use; `running`: not known yet, `tag::captured`: a
-    /// graph's use.
+    /// A use of allocated blocks by the stream `by`. `part` has the addresses of the blocks and the
+    /// epoch (part of the stream's work) with which the use ends. The epoch is `running` if the end
+    /// is not known yet. It is `tag::captured` if a captured graph uses the blocks.
     struct use {
         tag  part;
         user by;
@@ -57,25 +58,28 @@ public:
     /// of `unwind`, so that these cannot fail.
     void reserve() {
         std::size_t const most = uses_.size() + 1;
-        uses_.reserve(2 * most); // two uses for each stream: its own and its graph's
+        // Each stream may need two entries: for its own work, and for its captured graph.
+        uses_.reserve(2 * most);
         waits_.reserve(waits_.size() + 2 * 2 * most + 2);
     }
     /// Reserves host memory for one more `wait_for` and all later calls of `unwind`, so that these
-    /// cannot fail. `reserve` includes this.
+    /// cannot fail. A call of `reserve` makes this call unnecessary.
     void reserve_waits() { waits_.reserve(waits_.size() + 2 * uses_.size() + 2); }
-    /// Allocates the block at `start`. Records the stream `by`, or its graph if `captured`, as
-    /// user; null records none. The stream must already wait for earlier users of the memory.
+    /// Allocates the block at `start`. If `by` is not null, records that the stream `by` uses the
+    /// block, or, if `captured` is true, the captured graph of this stream. The caller must first
+    /// make the stream wait for earlier users of the memory.
     void take(std::uintptr_t start, std::size_t bytes, user const* by, bool captured) noexcept {
         std::uintptr_t const until = start + bytes;
         if (by != nullptr) {
             use& latest = add_use(top_, until, *by, captured ? tag::captured : running);
-            // Puts the use at the end of the array, the only place where `try_take` looks.
+            // `try_take` looks only at the end of the array, so the use must be there.
             std::swap(latest, uses_[uses_.size() - 1]);
         }
         raise_top(until);
     }
-    /// Fast path of `take`, for the stream that also allocated last and needs no wait for the
-    /// memory. Returns false, and changes nothing, if the caller must take the slow path.
+    /// Fast path of `take`. Returns false and changes nothing unless two conditions hold. The last
+    /// recorded use is by the stream with the id `id` and has no known end. This stream need not
+    /// wait for the memory.
     bool try_take(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                   std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -96,9 +100,9 @@ public:
         }
         return nullptr;
     }
-    /// Records that the stream `by` may access [begin, end) until the end of its `epoch`
-    /// (`running`: not known yet). Returns the record, one for all its uses with this epoch.
-    /// Requires `reserve`.
+    /// Records that the stream `by` may access [begin, end) until its epoch `epoch` (a part of its
+    /// work) ends. The value `running` means that the end is not known. Extends the record of this
+    /// stream and epoch, or adds a new one, and returns the record. Requires `reserve`.
     use& add_use(std::uintptr_t begin, std::uintptr_t end, user const& by,
                  std::uint64_t epoch) noexcept {
         if (use* const u = find_use(by.id, epoch)) {
@@ -108,8 +112,8 @@ public:
         }
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
-    /// Called when the stream `id` is destroyed: if it has a use without a known end (`running`),
-    /// that now ends with the epoch of `last`.
+    /// Called when the stream with the id `id` ends. If a use of this chunk by the stream has no
+    /// known end yet (its epoch is `running`), the use gets the epoch and the slot of `last`.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }
@@ -117,8 +121,9 @@ public:
         u->part.slot  = last.slot;
     }
 
-    /// Lowers the top to `to`, which frees the memory above. `pending(use)` returns, for each use
-    /// of that memory, the stream and epoch that must end before reuse; epoch 0: none.
+    /// Lowers the top (bump pointer) to `to`, which frees the memory above. `pending(use)` is
+    /// called for each use of this memory. It must return the stream and the epoch (part of its
+    /// work) for which the next user must wait. An epoch of 0 means that no wait is needed.
     template <class Pending>
     void unwind(std::uintptr_t to, Pending const& pending) noexcept {
         for (std::size_t i = uses_.size(); i-- != 0;) {
@@ -156,15 +161,17 @@ public:
             if (is_complete(waits_[i])) { (void)waits_.take(i); }
         }
     }
-    /// Marks pending uses by the stream with the index `slot`, from its epoch `from` on, as uses by
-    /// a captured graph: they last until `end_captures`.
+    /// Keeps free memory for a captured graph until `end_captures`. Pending uses by the stream with
+    /// the index `slot` become uses by the graph, if they end with the epoch `from` (a part of the
+    /// stream's work) or a later one.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].slot == slot && waits_[i].epoch >= from) { set_epoch(i, tag::captured); }
         }
     }
-    /// Called when no captured graph runs any more. Ends pending uses by graphs; uses of allocated
-    /// blocks pass to the captured stream if `lives(id)` is true, else end.
+    /// Called when no captured graph runs any more. Removes the graphs' pending uses of free
+    /// memory. A graph's use of allocated blocks becomes a use by the graph's stream. If
+    /// `lives(id)` is false for the id of this stream, the use is removed instead.
     template <class Lives>
     void end_captures(Lives const& lives) noexcept {
         drop([](tag const& t) { return t.epoch == tag::captured; });
@@ -197,8 +204,8 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Raises the top (bump pointer) to `to`. Pending uses of memory below are removed; of a use on
-    /// both sides, the part above stays.
+    /// Raises the top (bump pointer) to `to`. The memory below `to` is then allocated. Pending uses
+    /// by streams are removed for the memory below `to`, and stay for the memory above.
     void raise_top(std::uintptr_t to) noexcept {
         for (std::size_t i = waits_.size(); i-- != 0;) {
             if (waits_[i].begin >= to) { continue; }
@@ -207,8 +214,8 @@ private:
         }
         top_ = to;
     }
-    /// Changes the epoch of the pending use at `index`; may merge it with another use by this
-    /// stream. Pending uses with a lower index keep their index.
+    /// Changes the epoch (part of the stream's work) of the pending use at `index`. Another use by
+    /// the same stream may absorb this use. Pending uses with a lower index keep their index.
     void set_epoch(std::size_t index, std::uint64_t epoch) noexcept {
         tag t   = waits_.take(index);
         t.epoch = epoch;

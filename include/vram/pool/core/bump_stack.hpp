@@ -15,9 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// A row of chunks from which blocks are allocated one after the other, as from one stack. A mark
-/// is a position in the row; marks created later have larger serial numbers. Memory is freed by a
-/// return to a mark.
+/// A list of chunks. Blocks are allocated one after the other, from chunk to chunk. A mark is a
+/// position behind a block, and later marks have larger serial numbers. A return to a mark frees
+/// all blocks that were allocated after it.
 ///
 /// Failure   `add`, `add_current` and `mark` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
@@ -52,8 +52,8 @@ public:
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Switches to a later chunk, which is empty, with room for the request: that chunk becomes the
-    /// current one. Returns false if there is none.
+    /// Searches the empty chunks after the current chunk for one with room for the request, and
+    /// makes it the current chunk. Returns false if there is none.
     bool use_next(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -62,8 +62,8 @@ public:
         }
         return false;
     }
-    /// Returns the chunk in which `p` lies below the top (bump pointer), or null. Searches the
-    /// newest chunk first.
+    /// Returns the chunk that contains `p`, or null. Also returns null if `p` is not below the
+    /// chunk's bump pointer (the end of its allocated part).
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
             chunk& c = chunks_[i];
@@ -71,15 +71,15 @@ public:
         }
         return nullptr;
     }
-    /// Returns the counter of live bytes of the section that contains the address `at` of the chunk
-    /// `c`. The marks divide the row of chunks into sections.
+    /// Returns the counter of live bytes that were allocated between the two marks around the
+    /// address `at` of the chunk `c`.
     [[nodiscard]] std::size_t& live_around(chunk const& c, std::uintptr_t at) noexcept {
         auto const  index = static_cast<std::size_t>(&c - chunks_.begin());
         std::size_t i     = marks_.size();
         while (i != 0 && marks_[i - 1].is_above(index, at)) { --i; }
         return i != 0 ? marks_[i - 1].live : live_before_marks_;
     }
-    /// Returns the counter of live bytes that were allocated since the last mark (position).
+    /// Returns the counter of live bytes allocated since the last mark, or since the start.
     [[nodiscard]] std::size_t& live_at_top() noexcept {
         return marked() ? marks_[marks_.size() - 1].live : live_before_marks_;
     }
@@ -100,8 +100,9 @@ public:
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Calls `visit(chunk, to)` for each chunk from the current one back to that of the mark
-    /// `serial` (0: the first). `to` is the bump pointer that an unwind to this mark sets.
+    /// Calls `visit(chunk, to)` for each chunk that may contain blocks allocated after the mark
+    /// `serial`, newest first. If `serial` is 0, all blocks count. `to` is the bump pointer of the
+    /// chunk after a return to the mark.
     template <class Visit>
     void each_since(std::uint64_t serial, Visit const& visit) {
         std::size_t const    left  = marks_up_to(serial);
@@ -112,8 +113,9 @@ public:
             visit(c, i == first && top > c.begin() ? top : c.begin());
         }
     }
-    /// Removes all marks newer than the mark `serial`, which stays (0: removes all). Returns the
-    /// live bytes since that mark. The caller must first lower the chunks' bump pointers.
+    /// Removes all marks after the mark `serial`, or all marks if `serial` is 0. Returns the number
+    /// of live bytes that were allocated after the mark `serial`. The caller must lower the bump
+    /// pointers of the chunks first.
     std::size_t go_back(std::uint64_t serial) noexcept {
         std::size_t const left = marks_up_to(serial);
         std::size_t       live = 0;
@@ -125,15 +127,16 @@ public:
         return live + std::exchange(live_at_top(), 0);
     }
 
-    /// Returns the index from which on all chunks are idle: without an allocated byte and without a
-    /// mark. The number of chunks if none is idle.
+    /// Returns the index of the first idle chunk, or the number of chunks if none is idle. All
+    /// chunks from there on have no allocated byte and no mark.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;
         while (first > marked_up_to && chunks_[first - 1].empty()) { --first; }
         return first;
     }
-    /// Removes and returns the chunk at `index`, which must be idle (see `first_idle`).
+    /// Removes and returns the chunk at `index`. The chunk must be idle (without an allocated byte
+    /// and without a mark), so `index` must be at least `first_idle()`.
     chunk take_idle(std::size_t index) noexcept {
         std::size_t const last  = chunks_.size() - 1;
         std::size_t const first = first_idle();
@@ -163,7 +166,7 @@ private:
         std::size_t   chunk;
         /// the chunk's bump pointer when the mark was made, or 0 if no chunk existed
         std::uintptr_t top;
-        std::size_t    live = 0; ///< live bytes between this mark (position) and the next
+        std::size_t    live = 0; ///< live bytes allocated between this mark and the next one
 
         [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
             return chunk == index && top == height;

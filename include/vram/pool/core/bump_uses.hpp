@@ -19,12 +19,13 @@
 namespace vram {
 namespace detail {
 
-/// The chunks of a `monotonic`, and the records of the streams that use their memory.
+/// The chunks of a `monotonic`, and the streams that may still use the memory of each chunk. A
+/// `monotonic` frees memory only by a return to an earlier position.
 ///
 /// Failure   Functions that are not `noexcept` throw `std::bad_alloc` or errors of the platform,
-///           and change nothing then.
-/// Threads   One thread at a time, which holds the resource's lock.
-/// Cost      Linear in the chunks and the streams that use them.
+///           and then change nothing.
+/// Threads   One thread at a time, which holds the lock of the `monotonic`.
+/// Cost      Linear in the number of chunks and in the number of streams that use them.
 template <class Platform>
 class bump_uses {
 public:
@@ -40,20 +41,20 @@ public:
           graphs_{graphs},
           timelines_{events == event_policy::lazy, true} {}
 
-    /// Returns true with `event_policy::eager`: when memory is unwound, events are recorded for its
-    /// pending uses at once, not when another stream needs the memory.
+    /// Returns true with `event_policy::eager`: each return to a mark at once records events on the
+    /// streams that may still use the freed memory. Otherwise, an event is recorded only when
+    /// another stream needs the memory.
     [[nodiscard]] bool eager() const noexcept { return eager_; }
-    /// Returns true if captures are tracked and the stream `s` is being captured.
+    /// Returns true if the stream `s` is being captured and `pool_options::graphs` is set.
     [[nodiscard]] bool in_graph(stream s) const { return graphs_ && Platform::capturing(s); }
-    /// Returns the chunks and the marks (positions to which memory can be unwound).
     [[nodiscard]] bump_stack<stream>&       stack() noexcept { return stack_; }
     [[nodiscard]] bump_stack<stream> const& stack() const noexcept { return stack_; }
     [[nodiscard]] timelines_type&           timelines() noexcept { return timelines_; }
     [[nodiscard]] timelines_type const&     timelines() const noexcept { return timelines_; }
 
     /// Returns when the stream of `mine` (null: the host) may use the free memory of `c` below the
-    /// address `until`: now, after a wait, or never. Unless now, `costly` gets the use that
-    /// prevents it.
+    /// address `until`: now, after a wait, or never. If the result is not `ready`, stores in
+    /// `costly` the pending use that is the reason.
     [[nodiscard]] availability price_of(chunk const& c, std::uintptr_t until, timeline const* mine,
                                         bool captured, tags& costly) const noexcept {
         auto worst = availability::ready;
@@ -66,9 +67,9 @@ public:
         }
         return worst;
     }
-    /// Makes memory that the captured stream freed since its last event unavailable to other
-    /// streams: with `eager_` or `graphs_` until the next request, otherwise until
-    /// `forget_captures`.
+    /// Called if a wait fails because the stream of `captured` is being captured. Makes the memory
+    /// that this stream has freed since its last event unavailable to other streams. With `eager_`
+    /// or `graphs_`, this lasts until the next request, and otherwise until `forget_captures`.
     void exclude_or_retain(timeline const& captured) noexcept {
         if (eager_ || graphs_) { return timelines_.exclude(captured.slot()); }
         for (chunk& each : stack_.chunks()) {
@@ -76,8 +77,9 @@ public:
         }
     }
 
-    /// Records that the stream `on` may use [begin, end), or waits for the stream. Returns false,
-    /// and reports a leak, if both fail.
+    /// Records that the stream `on` may still use the addresses [begin, end) of the chunk `c`. If
+    /// the record fails, waits for the stream. If the wait also fails, reports a leak and returns
+    /// false.
     bool record_use(chunk& c, std::uintptr_t begin, std::uintptr_t end, stream on) noexcept {
         try {
             timeline&  its = timelines_.of(on);
@@ -89,8 +91,9 @@ public:
             return true;
         } catch (...) { return waits_instead(on, reinterpret_cast<void*>(begin), end - begin); }
     }
-    /// Records that the stream `on` may use the memory above the mark `serial`, which is about to
-    /// be unwound. If that fails, waits for the stream. Returns false if both fail.
+    /// Called before the memory above the mark `serial` is freed. Records that the stream `on` may
+    /// still use this memory. If the record fails, waits for the stream. If the wait also fails,
+    /// reports a leak and returns false.
     bool record_unwind(std::uint64_t serial, stream on) noexcept {
         try {
             timeline& its = timelines_.of(on);
@@ -102,38 +105,38 @@ public:
             return true;
         } catch (...) { return waits_instead(on, nullptr, 0); }
     }
-    /// Records an event for each pending use of the chunk's freed memory that lacks one. Never
-    /// waits; skips streams on which that fails.
+    /// Records events on the streams that may still use free memory of the chunk, if their work has
+    /// no event yet. Never waits. Skips a stream if recording fails.
     void record_events(chunk const& c) noexcept {
         for (tag const& t : c.waits()) {
             if (t.epoch != tag::captured) { timelines_.try_record_events(tags{t}); }
         }
     }
-    /// Returns true if the stream of the pending use `t` does not access the memory any more.
     [[nodiscard]] bool is_complete(tag const& t) const noexcept {
         return t.epoch != tag::captured && timelines_.is_complete(t);
     }
-    /// Called when the blocks of the use `u` are freed. Returns the stream (slot) and epoch that
-    /// must end before their memory is used again; epoch 0: none.
+    /// Called when blocks are freed that a stream has used, as the record `u` tells. Returns the
+    /// work for which the next user of the memory must wait: the index of the stream (`slot`) and a
+    /// part of its work (`epoch`). If `epoch` is 0, no wait is needed.
     [[nodiscard]] tag unwound(use const& u) noexcept {
         if (u.part.epoch != chunk::running) { return u.part; }
         timeline& its = timelines_.by_id(u.by.id);
         try {
             if (its.id() == u.by.id) { return used_by(its); }
-            // No timeline (record of progress) of this stream is left. So the host waits for the
+            // There is no record of this stream's progress any more. So the host waits for the
             // devices, unless the stream still exists and is being captured.
             bool const there =
                 standing_of<Platform>(u.by.stream, u.by.id) == stream_standing::there;
             bool const waits = !there || !Platform::capturing(u.by.stream);
             if (waits && timelines_.wait_for_devices()) { return {}; }
         } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        // The end of the use is unknown: no stream, in a capture or not, may use the memory until
-        // `forget_captures`, which does nothing unless some timeline has memory of a graph.
+        // The end of the use is unknown, so the memory is unavailable until `forget_captures`. The
+        // call of `epoch_of_captured_free` tells `forget_captures` that such memory exists.
         return {0, 0, its.epoch_of_captured_free(), no_timeline};
     }
 
-    /// Called before the stream `s` is destroyed: its uses of memory now end with its present work,
-    /// because no later work can follow.
+    /// Called before the stream `s` is destroyed. Each use of memory by `s` then ends with the work
+    /// that `s` has now. The stream gets no later work.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
@@ -141,7 +144,7 @@ public:
             known = known || c.find_use(id, chunk::running) != nullptr;
         }
         tag const last = known ? used_by(timelines_.of(s)) : tag{};
-        timelines_.retire(s); // may throw, so the uses are changed only afterwards
+        timelines_.retire(s); // if this throws, no use is ended
         if (known) { end_uses(id, last); }
     }
     template <class Guard>
@@ -154,15 +157,15 @@ public:
             });
         }
     }
-    /// Ends the uses by streams that the platform has announced as destroyed: each ends with the
-    /// last work of its stream, because no later work can follow.
+    /// Updates the uses of memory by streams that the platform has announced as destroyed. Each
+    /// such use now ends with the last work of its stream.
     void forget_ended() noexcept {
         timelines_.forget_ended(
             [this](timeline& its) { end_uses(its.id(), {0, 0, its.epoch_of_free(), its.slot()}); });
     }
 
-    /// Returns the number of free bytes that streams may still use. In each chunk, gaps between
-    /// such bytes are included.
+    /// Returns an upper bound of the number of free bytes that streams may still use. In each
+    /// chunk, counts one range that contains all such bytes.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : stack_.chunks()) {
@@ -179,13 +182,12 @@ public:
     }
 
 private:
-    /// Value of `tag::slot` for memory that may be in use by a stream without a timeline. Its epoch
-    /// is `tag::captured`.
+    /// Value of `tag::slot` if the stream that may still use the memory has no timeline (record of
+    /// its progress). The memory is unavailable until `forget_captures`.
     static constexpr std::size_t no_timeline = ~std::size_t{0};
 
-    /// Called in a `catch` block because the use by the stream `on` could not be recorded: reports
-    /// the error, then waits for the stream. Returns false, after the report of a leak, if that
-    /// fails.
+    /// Called in a `catch` block, when a use by the stream `on` could not be recorded: reports the
+    /// error, then waits for the stream. If the wait fails, reports a leak and returns false.
     [[gnu::cold]] bool waits_instead(stream on, void* p, std::size_t bytes) noexcept {
         report_caught({.kind     = error_kind::platform_error,
                        .pointer  = p,
@@ -201,8 +203,9 @@ private:
         return false;
     }
 
-    /// Returns the pending use of memory that the stream of `its` frees now, without addresses. It
-    /// ends with the stream's present work, or during a tracked capture with `forget_captures`.
+    /// Returns the record of a use of memory by the stream of `its`. The use ends when the work
+    /// that the stream has now is complete. If the stream is in a tracked capture, the use ends
+    /// with `forget_captures`. The addresses in the record are 0.
     [[nodiscard]] tag used_by(timeline& its) {
         bool const captured = (eager_ || graphs_) && its.captured();
         return {0, 0, captured ? its.epoch_of_captured_free() : its.epoch_of_free(), its.slot()};

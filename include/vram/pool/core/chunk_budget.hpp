@@ -18,12 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// The limit on the bytes that a pool reserves, and the number of these bytes. Allocates chunks
-/// from the upstream with the lock released. Memory counts against the limit also during calls of
-/// the upstream.
+/// Counts the bytes that a pool reserves (obtains from its upstream), and enforces a limit on them.
+/// Allocates chunks from the upstream with the pool's lock released. A chunk counts against the
+/// limit until the upstream has freed it.
 ///
-/// Failure   Exceptions of the upstream and of `adopt`, which records a new chunk, are rethrown;
-///           `grow_ready` returns null on `std::bad_alloc`.
+/// Failure   Exceptions of the upstream and of `adopt` (the caller's function that records a new
+///           chunk) are rethrown. `grow_ready` returns null on `std::bad_alloc`.
 /// Threads   Functions without a `Lock` parameter, except `limit`, require the pool's lock.
 class chunk_budget {
 public:
@@ -39,8 +39,8 @@ public:
     }
     ~chunk_budget() = default;
 
-    /// The usage of the pool. This class updates `reserved`, `peak_reserved` and `upstream` (the
-    /// number of upstream calls), its owner the other counters.
+    /// The counters of the pool. This class changes `reserved`, `peak_reserved`, and `upstream`
+    /// (the number of calls of the upstream). The owner of this object changes the other counters.
     memory_usage usage;
 
     /// The largest number of bytes that may be reserved; `unsatisfiable` means no limit.
@@ -52,11 +52,13 @@ public:
     }
     /// Returns the most bytes that were ever reserved, regardless of resets of the peaks.
     [[nodiscard]] std::size_t most_reserved() const noexcept { return most_; }
-    /// Subtracts from the reserved bytes physical memory that was unmapped inside a chunk.
+    /// Subtracts `bytes` from the reserved bytes, after physical memory of a chunk was unmapped.
     void release(std::size_t bytes) noexcept { usage.reserved -= bytes; }
 
-    /// Claims `bytes` of the limit for memory being allocated, if there is room. Unless `keep` was
-    /// called, the destructor takes the lock and gives the bytes back to the limit.
+    /// Claims `bytes` of the limit while this memory is being allocated. `granted()` tells if the
+    /// limit has room for them; if not, nothing is claimed. After the allocation, `keep()` turns a
+    /// claim into reserved bytes. If `keep` is not called, the destructor takes the lock and gives
+    /// up the claim.
     template <class Lock>
     class claim {
     public:
@@ -93,9 +95,10 @@ public:
         bool              granted_;
     };
 
-    /// Allocates a chunk, in the order of the stream `order` if not null. Returns the result of
-    /// `adopt(address)`, which records the chunk. Returns null at the limit. If the upstream
-    /// refuses, throws (`Throwing`) or returns null.
+    /// Allocates a chunk of `size` bytes. If `order` is not null, allocates on that stream. Calls
+    /// `adopt(address)`, which must record the chunk, and returns its result. Returns null if the
+    /// limit has no room. If the upstream refuses, throws if `Throwing`, and otherwise returns
+    /// null.
     template <bool Throwing, class Seen, class Lock, class Upstream, class Adopt>
     void* grow(Seen const& seen, Lock& lock, Upstream& up, std::size_t size, std::size_t alignment,
                typename Upstream::platform::stream const* order, Adopt const& adopt) {
@@ -105,9 +108,9 @@ public:
         if (at == nullptr) { return nullptr; }
         return take_over(seen, mine, lock, up, at, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, from memory that the upstream
-    /// holds. Returns the result of `adopt(address)`, which records the chunk; null if there is no
-    /// such memory, at the limit or on `std::bad_alloc`.
+    /// Allocates a chunk of memory that the stream `s` can use without a wait. Calls
+    /// `adopt(address)`, which must record the chunk, and returns its result. Returns null if the
+    /// upstream has no such memory, if the limit has no room, or if `std::bad_alloc` is thrown.
     template <class Seen, class Lock, class Upstream, class Adopt>
     void* grow_ready(Seen const& seen, Lock& lock, Upstream& up, std::size_t size,
                      std::size_t alignment, typename Upstream::platform::stream s,
@@ -121,8 +124,8 @@ public:
         try {
             void* const at = sited{up}.try_allocate_ready(s, size, alignment);
             if (at == nullptr) { return nullptr; }
-            // The bytes are claimed only now. If they were claimed before and the upstream then had
-            // no memory, requests of other threads could fail at the limit.
+            // Counts the bytes only after the allocation. Otherwise, an attempt that finds no
+            // memory could make requests of other threads fail at the limit.
             claim mine{*this, lock, size};
             if (mine.granted()) {
                 return take_over(seen, mine, lock, up, at, size, alignment, &s, adopt);
@@ -132,12 +135,11 @@ public:
                 usage.upstream += 2;
             }
             send_home(up, at, size, alignment, &s);
-            // Lack of memory for this chunk is no error: the caller can wait for other memory.
         } catch (std::bad_alloc const&) {}
         return nullptr;
     }
-    /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
-    /// bytes count against the limit until `call` has returned.
+    /// Calls `call()` with the lock released. `call` returns a chunk of `size` bytes to the
+    /// upstream. The chunk counts against the limit until `call` has returned.
     template <class Guard, class Call>
     void give_back(std::size_t size, Guard& held, Call const& call) {
         ++usage.upstream;
@@ -171,8 +173,8 @@ private:
             throw;
         }
     }
-    /// Returns an unused chunk to the upstream, in the order of the stream `order` if that is not
-    /// null.
+    /// Returns an unused chunk to the upstream: on the stream `order`, or without a stream if
+    /// `order` is null or the upstream has no stream order.
     template <class Upstream>
     static void send_home(Upstream& up, void* at, std::size_t size, std::size_t alignment,
                           typename Upstream::platform::stream const* order) {
@@ -183,8 +185,8 @@ private:
     }
 
     std::size_t limit_;
-    /// Bytes of memory that `claim` has claimed, or of chunks that `give_back` is returning. They
-    /// count against the limit, but not as reserved.
+    /// Bytes that count against the limit in addition to `usage.reserved`, because a thread is
+    /// adding this memory to the pool or returning it to the upstream.
     std::size_t in_flight_ = 0;
     std::size_t most_      = 0; ///< largest number of bytes ever reserved
 };

@@ -21,8 +21,8 @@
 namespace vram {
 namespace detail {
 
-/// Allocates the chunks of all shards (pools) of an arena from the upstream, and records the owner
-/// of each. A limit applies to the sum of the chunks.
+/// Allocates the chunks of all shards (the pools of an arena) from the upstream, and records which
+/// shard owns each chunk. One limit applies to all chunks together.
 ///
 /// Failure   `take` throws exceptions of the upstream and `std::bad_alloc`, and `out_of_memory` at
 ///           the limit. `take<false>` returns null if the limit or the upstream refuses.
@@ -33,8 +33,8 @@ public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `max_size`: limit on the reserved bytes of all shards. Above `trim_above` reserved bytes,
-    /// `above_watermark` becomes true: chunks without a live block should be returned.
+    /// `max_size`: limit on the reserved bytes of all shards (pools) together. If the reserved
+    /// bytes exceed `trim_above`, the arena returns chunks without a live block to the upstream.
     chunk_directory(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, watermark_{trim_above} {}
     chunk_directory(chunk_directory&& other) noexcept
@@ -57,14 +57,14 @@ public:
     /// Sets the address of the upstream after the upstream was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
-    /// Returns the object through which the arena and its shards notify the observers, in the name
-    /// of the arena. `chunk_directory` itself notifies no observer.
+    /// Returns the object that notifies the observers of events. The events of all shards (pools)
+    /// name the arena as their source.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() const noexcept {
         return {*upstream_, "arena", this};
     }
 
-    /// Allocates a chunk for the shard `owner` in the order of the stream `on`, if that is not
-    /// null.
+    /// Allocates a chunk for the shard (pool) with the index `owner`, on the stream `on` if it is
+    /// not null.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
@@ -81,8 +81,8 @@ public:
         }
         return at;
     }
-    /// Allocates a chunk for the shard `owner` that the stream `s` can use without a wait. Returns
-    /// null on failure.
+    /// Allocates a chunk for the shard (pool) with the index `owner`. The stream `s` can use the
+    /// chunk without a wait. Returns null on failure.
     [[nodiscard]] void* take_ready(unsigned owner, stream s, std::size_t bytes,
                                    std::size_t alignment)
         requires reusing_resource<Upstream>
@@ -101,8 +101,9 @@ public:
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
-    /// Returns the number of the shard that owns the chunk around `p`, or `chunk_map::nobody`.
-    /// Takes the lock only if chunks keep changing.
+    /// Returns the index of the shard (pool) that owns the chunk around `p`, or
+    /// `chunk_map::nobody`. Takes the lock only if attempts without the lock fail, because other
+    /// threads change the map.
     [[nodiscard]] unsigned owner_of(void const* p) const {
         unsigned const seen = chunks_.try_find(p);
         if (seen != chunk_map::contended) { return seen; }
@@ -113,8 +114,8 @@ public:
         auto const held = lock_.hold();
         return budget_.usage.reserved;
     }
-    /// Completes `figures`, the sum of the shards' usage: sets the reserved bytes and their peak,
-    /// applies `raise_peaks`, and limits `past_peak` to the most bytes ever reserved.
+    /// Corrects `figures`, the sum of the usage of all shards (pools). Replaces numbers that are
+    /// known only for the whole arena, such as the reserved bytes and their peak.
     void report_to(memory_usage& figures) const {
         auto const          held = lock_.hold();
         memory_usage const& own  = budget_.usage;
@@ -125,7 +126,8 @@ public:
         std::size_t const most = budget_.most_reserved();
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
-    /// Sets the peak of the reserved bytes to the bytes reserved now, and returns the peaks before.
+    /// Sets the peak of the reserved bytes to the bytes reserved now. Returns the previous usage,
+    /// in which only `reserved` and the two peaks are set.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage const before = budget_.usage.restart_peaks();
@@ -133,20 +135,20 @@ public:
                 .peak_live     = before.peak_live,
                 .peak_reserved = before.peak_reserved};
     }
-    /// Raises the peaks of the reserved and live bytes to at least those in `before`, a result of
-    /// `reset_peaks`. `report_to` then reports at least these.
+    /// Raises the peaks of the reserved and live bytes to at least the peaks in `before`, a result
+    /// of `reset_peaks`. Later results of `report_to` include the raised peaks.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         budget_.usage.raise_peaks(before);
     }
 
-    /// Returns true if the reserved bytes have exceeded the watermark since `reset_watermark`, so
-    /// that chunks without a live block should be returned.
+    /// Returns true if the reserved bytes have exceeded a threshold (the watermark) since the last
+    /// `reset_watermark`. The arena then returns chunks without a live block to the upstream.
     [[nodiscard]] bool above_watermark() const noexcept {
         return above_watermark_.load(std::memory_order_relaxed);
     }
-    /// Makes `above_watermark` false until the reserved bytes exceed both `trim_above` and 1.25
-    /// times their present number.
+    /// Makes `above_watermark` false and sets a new threshold: `trim_above` or 1.25 times the
+    /// present reserved bytes, the larger of the two.
     void reset_watermark() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);
@@ -155,8 +157,8 @@ public:
     }
 
 private:
-    /// Returns a function that records a new chunk and its owner, and updates `above_watermark_`.
-    /// It must be called with the lock held.
+    /// Returns a function that records a new chunk of the shard (pool) with the index `owner`. The
+    /// lock must be held when that function is called.
     [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
         return [this, owner, bytes](void* at) {
             chunks_.reserve(1);
@@ -171,18 +173,20 @@ private:
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
         auto held = lock_.hold();
-        chunks_.erase(at); // before `call()`: after it, another owner may get the address
+        // Erases the record first: after `call()`, another shard may get a chunk at this address.
+        chunks_.erase(at);
         budget_.give_back(bytes, held, call);
     }
 
-    // Data that every call reads, and data that growth writes, lie on different cache lines.
+    // Most calls only read the members from here to `chunks_`. `lock_` and the members after it are
+    // written often, so they begin another cache line.
     alignas(64) std::atomic<bool> above_watermark_ = false;
     Upstream*   upstream_;
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    /// The limit and the reserved bytes of all shards together. Live bytes are counted by the
-    /// shards: here, `peak_live` is 0 or set by `raise_peaks`.
+    /// The limit and the reserved bytes of all shards (pools) together. The shards count the live
+    /// bytes themselves.
     chunk_budget budget_;
     std::size_t watermark_; ///< number of reserved bytes above which `above_watermark` becomes true
 };

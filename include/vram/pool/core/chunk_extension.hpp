@@ -15,13 +15,13 @@
 namespace vram {
 namespace detail {
 
-/// Default for `from` of `begin_growth`, which returns the lowest address that a request may use in
-/// a chunk's last block: here, the address of that block.
+/// Default for the parameter `from` of `begin_growth`: a request may begin at the start of the last
+/// block `b` of a chunk.
 struct front_of {
     [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
 };
 
-/// The plan for the growth of one chunk at its end by `by` bytes.
+/// The plan for the growth of one chunk at its end by at least `by` bytes.
 ///
 /// Threads   One thread at a time.
 struct chunk_extension {
@@ -29,9 +29,9 @@ struct chunk_extension {
     std::size_t bytes = 0;
     std::size_t by    = 0;
 
-    /// Selects the chunk that must grow least for a request, and marks it busy until `end_growth`.
-    /// The request begins at `from(last block)` or above, behind memory that `price` calls
-    /// unavailable to its stream.
+    /// Chooses the chunk that needs the fewest more bytes at its end for a request. Marks the chunk
+    /// busy until `end_growth`. In the last block `b` of the chunk, the request begins at `from(b)`
+    /// or above. `price(uses)` tells if the asking stream may use memory of `b`.
     template <class Price, class From>
     [[nodiscard]] static chunk_extension begin(free_blocks const& free, block_chunks& chunks,
                                                std::size_t bytes, std::size_t alignment,

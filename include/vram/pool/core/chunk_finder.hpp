@@ -14,9 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// A hash table that finds the chunk that contains an address. The key is a chunk's first address,
-/// divided by a power of two of at least the longest chunk: a search tries at most two keys.
-/// `Chunk` has `base`, `bytes` and the link `beside`. Chunks must not overlap.
+/// A hash table that finds the chunk that contains an address. The key is formed by the upper bits
+/// of a chunk's first address. A search tries at most two keys. `Chunk` has `base`, `bytes` and
+/// `beside`, the link to the next chunk with the same key. Chunks must not overlap.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -85,8 +85,8 @@ private:
     }
 
     int shift_;
-    /// Maps each hash key (an address shifted right by `shift_` bits) to a chunk, which links to
-    /// further ones by `beside`.
+    /// Maps each key (a chunk's first address, shifted right by `shift_` bits) to a list of the
+    /// chunks with this key. The list is linked by `beside`.
     address_map<Chunk> first_;
     Chunk*             recent_ = nullptr;
 };

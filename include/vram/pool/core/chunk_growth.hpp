@@ -13,16 +13,17 @@
 namespace vram {
 namespace detail {
 
-/// How the chunks of a pool get and return memory: whole (`whole_chunks`), or page by page
-/// (`paged_chunks`). Functions that allocate for the request `r` of the pool `core` return null if
-/// they cannot. `held` is the guard of the pool's lock; `captured`: the call must not wait.
+/// How the chunks of a pool get and return memory: as whole chunks (`whole_chunks`), or page by
+/// page (`paged_chunks`). `core` is the pool, `r` a request, and `held` the guard of the pool's
+/// lock. If `captured`, a stream is being captured, so the call must not wait. Functions that
+/// allocate return null on failure. `grow_in_place` is called without the lock.
 ///
-///     grow_in_place(core, r, captured, more)      // lock not held; `more`: may add extra memory
-///     take_partly_backed(core, r, captured, held) // a free block; maps its moved memory back
-///     take_in_hole(core, r)                       // a small block in a gap between large ones
+///     grow_in_place(core, r, captured, more)      // maps memory, and allocates `r` there
+///     take_partly_backed(core, r, captured, held) // allocates `r` in a free block
+///     take_in_hole(core, r)                       // allocates a small block near large ones
 ///     await_others(held)                          // waits for a thread that changes mappings
-///     trim_within(core, keep, held)               // returns free pages, except `keep` bytes
-///     resident(block)                             // bytes with physical memory
+///     trim_within(core, keep, held)               // returns free pages; keeps `keep` free bytes
+///     resident(block)                             // returns the bytes that have memory
 template <class G, class Core>
 concept chunk_growth =
     requires(G g, G const& c, Core& core, typename G::request const& r, typename G::guard& held,

@@ -14,12 +14,13 @@
 namespace vram {
 namespace detail {
 
-/// A sorted array of chunks by address that finds the owner of an address. Readers take no lock: a
-/// version counter detects concurrent changes (a seqlock: Boehm, 2012).
+/// A sorted array of chunks by address. Finds the owner of a chunk (the index of a shard of an
+/// arena) for any address in the chunk. Readers take no lock: a version counter shows them
+/// concurrent changes (a seqlock: Boehm, 2012).
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
-/// Threads   Any thread may call `try_find` concurrently; the other functions need a lock, and a
-///           move exclusive access.
+/// Threads   Any thread may call `try_find` concurrently. The other functions need a lock. A move
+///           needs exclusive access.
 class chunk_map {
 public:
     /// Result of `find` and `try_find` for an address that lies in no chunk.
@@ -49,7 +50,8 @@ public:
         now_.store(fresh, std::memory_order_release);
     }
 
-    /// Adds a chunk that overlaps no other. `reserve` must have made room for it.
+    /// Adds a chunk that overlaps no other. `owner` is the index of the shard (pool) that owns the
+    /// chunk. Requires a call of `reserve` before.
     void insert(void const* base, std::size_t bytes, unsigned owner) noexcept {
         auto const        first = reinterpret_cast<std::uintptr_t>(base);
         std::size_t const at    = behind(first);
@@ -68,7 +70,7 @@ public:
         size_.store(size() - 1, std::memory_order_release);
     }
 
-    /// Returns the owner of the chunk that contains `p`, or `nobody`.
+    /// Returns the index of the shard that owns the chunk around `p`, or `nobody`.
     [[nodiscard]] unsigned find(void const* p) const noexcept {
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const next    = behind(address);
@@ -76,15 +78,15 @@ public:
         chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
         return address < below.end ? below.owner : nobody;
     }
-    /// Returns the owner of the chunk that contains `p`, or `nobody`, without a lock. `contended`
-    /// means that the map kept changing.
+    /// Same as `find`, but without a lock. Makes several attempts. Returns `contended` if other
+    /// threads changed the map during each of them.
     [[nodiscard]] unsigned try_find(void const* p) const noexcept {
         for (int tries = 0; tries < 8; ++tries) {
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // The acquire reads of `find` precede this load, so an unchanged version proves that
-            // `owner` is valid.
+            // If the version is unchanged, no other thread changed the map during `find`. The
+            // acquire loads in `find` ensure that this load comes after them.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return contended;
@@ -107,8 +109,8 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// Uses release order, so that a `try_find` that reads a new value also sees a changed
-        /// `version_`, and tries again.
+        /// Stores `c` with release order. If a concurrent `try_find` reads a new value, it then
+        /// also reads the changed `version_` and repeats its search.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -129,8 +131,8 @@ private:
         /// Table that was replaced by this one; other threads may still read it.
         table* older;
     };
-    /// A change of the map in progress: while this object exists, the version is odd, so that
-    /// readers try again.
+    /// While an object of this type exists, the map is being changed. The version is odd during
+    /// that time, so that `try_find` repeats its search.
     struct change {
         std::atomic<std::uint64_t>& version;
         std::uint64_t const         before;
@@ -148,8 +150,8 @@ private:
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        // Since `all` was read, another thread may have replaced this table by a larger one: then
-        // `size()` can exceed the number of cells in `all`.
+        // Another thread may have replaced the table `all` by a larger one after `all` was read. So
+        // `size()` can exceed the number of cells of `all`.
         if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;

@@ -35,8 +35,9 @@ class chunk_sizes {
 public:
     explicit chunk_sizes(Policy policy) : policy_{std::move(policy)} {}
 
-    /// Returns the policy's size for a new chunk, at most the room below the limit (rounded down to
-    /// `unit`). If that is less than `wish.needed` or more than `largest`, returns `wish.needed`.
+    /// Returns the size for a new chunk: the size that the growth policy chooses. If the limit has
+    /// less room, returns this room, rounded down to a multiple of `unit`. Returns `wish.needed` if
+    /// the result would be less than `wish.needed` or more than `largest`.
     template <class Core, class Stream>
     [[nodiscard]] std::size_t wanted(Core const& core, Stream const* on, growth_request wish,
                                      std::size_t unit, std::size_t largest) const {

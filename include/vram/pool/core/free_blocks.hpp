@@ -28,8 +28,8 @@ class free_blocks {
 public:
     using fit = block_places::fit;
 
-    /// For requests above this size, the search records events and queries streams, because a
-    /// better fitting block may be unused by now. For smaller ones, that costs too much.
+    /// Above this size, a request queries streams before it divides a larger free block. A smaller
+    /// block may no longer be in use. For smaller requests, this query costs too much.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
     /// `in_place`: the chunks of the heap can grow at their ends.
@@ -43,16 +43,17 @@ public:
         return *this;
     }
 
-    /// Sets the pool's table that records which pages have physical memory. Without a table (null),
-    /// `find` and `quick` skip blocks that may lack some (`unbacked`).
+    /// Sets the table that records which pages have physical memory. With a null table, `find` and
+    /// `quick` skip blocks marked `unbacked` (some of their pages may have no memory).
     void know_memory(page_book const* pages) noexcept { places_.know_memory(pages); }
 
     /// Returns true if the free block `b` is the last one of a chunk that can grow.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// Adds a free block. The last block of a chunk that can grow gets into a separate list: remove
-    /// a block before it becomes the last one, or is no longer the last.
+    /// Adds a free block to the list for its size. The last block of a chunk that can grow is added
+    /// to `tails_` instead. Call `remove` before a block becomes the last one of its chunk, and
+    /// before it stops being the last one.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -74,9 +75,10 @@ public:
         }
     }
 
-    /// Searches for a place for a request, preferably one that needs no wait. In the result,
-    /// `where` is null if none was found. Unless `all`, examines only some blocks. `price(use)`
-    /// rates a pending use (`availability`).
+    /// Searches for a place for a request, if possible one that needs no wait. If there is no
+    /// place, `where` of the result is null. If `all` is false, examines only some blocks.
+    /// `price(use)` tells when the asking stream may use memory with this pending use: now, after a
+    /// wait, or never.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -93,8 +95,9 @@ public:
         return best;
     }
 
-    /// Fast path of `find` at the default alignment: examines few blocks. The stream with the index
-    /// `slot` may use the first `bytes` of the returned block without a wait. Null: call `find`.
+    /// Fast version of `find` for the default alignment. Returns a block in which the stream with
+    /// the index `slot` may use the first `bytes` without a wait. Examines only a few blocks. If
+    /// the result is null, the caller must call `find`.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
@@ -112,7 +115,8 @@ public:
                                                          : nullptr;
     }
 
-    /// The best place for a request in one free block, and the cost of this place. Lower is better.
+    /// The best place for a request in one free block, and the cost of this place. A lower cost is
+    /// better.
     struct judged {
         /// Cost of a block that has no suitable place.
         static constexpr std::size_t none = ~std::size_t{0};
@@ -120,8 +124,8 @@ public:
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Calls `judge(block)`, which returns a `judged`, for at most 65 blocks of at least `bytes`.
-    /// Returns the place with the lowest cost; `where` is null if none is suitable.
+    /// Calls `judge(block)` for at most 65 free blocks of at least `bytes`. Returns the place with
+    /// the lowest cost. In the result, `where` is null if no block has a suitable place.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -161,7 +165,7 @@ public:
         };
         for (auto i = bins_.next(bins::of(bytes)); i != bins::count; i = bins_.next(i + 1)) {
             for (block *b = bins_.front(i), *next; b != nullptr; b = next) {
-                next = bins_.after(i, b); // read before `visit`, which may remove the block
+                next = bins_.after(i, b); // read now, because `visit` may remove `b`
                 look(b);
             }
         }
@@ -172,7 +176,7 @@ public:
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {
-            next = tails_.after(b); // read before `visit`, which may remove the block
+            next = tails_.after(b); // read now, because `visit` may remove `b`
             visit(b);
         }
     }
@@ -192,9 +196,9 @@ private:
         }
     }
 
-    /// Continues `quick` if the first block of bin `i` may lack memory: tries the first blocks of
-    /// up to eight bins. Null if none is usable now, or at one that has its memory but needs a
-    /// wait.
+    /// Continues `quick` if the first block of the bin (free list) `i` may lack physical memory.
+    /// Examines the first blocks of up to eight bins. Returns the first of these blocks that can be
+    /// used without a wait, or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_unbacked(std::size_t i, std::size_t bytes,
                                                       Price const& price) const {
@@ -206,13 +210,13 @@ private:
         }
         return nullptr;
     }
-    /// Returns the first block of a bin (free list), or of `tails_` for the index `bins::count`, or
-    /// null.
+    /// Returns the first block of the free list `bin`, or null if the list is empty. The index
+    /// `bins::count` stands for the list `tails_`.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Returns true if the stream with the index `slot` may use all of the block without a wait.
-    /// May return false although it may: the caller then tests with `costs_nothing`.
+    /// Returns true if the stream with the index `slot` may use the whole block without a wait.
+    /// This test is quick but not exact. If it fails, the slower `costs_nothing` may still succeed.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.unbacked;
@@ -222,12 +226,11 @@ private:
                                    bool all) const {
         // Number of candidates to examine in one bin (free list by size).
         std::size_t const each = all ? ~std::size_t{0} : 4;
-        // After this number of candidates, the search ends if it has found a place that needs a
-        // wait.
+        // Number of blocks to examine before the search accepts a place that needs a wait.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
-        // Some blocks of the bin (free list) `own` are too small. The blocks of later bins are
-        // large enough.
+        // Index of the bin (free list) for `bytes`. Some blocks in this bin are too small for the
+        // request. All blocks in later bins are large enough.
         std::size_t const own = bins::of(bytes);
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = availability::unavailable};
@@ -249,14 +252,14 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // Every place found needs a wait. Tries one of the largest blocks, because part of it may
-        // need none.
+        // All places that were found need a wait. Tries one of the largest blocks, too, because
+        // streams may still use only a part of that block.
         fit const ample = places_.placed(bins_.front(bins_.last()), bytes, alignment, price);
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// Returns `found`, a place without a wait. Its `tighter` is the block of `dear`, a place with
-    /// a wait, if that is smaller, so that the caller can query if the wait is over.
+    /// Returns the place `found`, which needs no wait. The place `dear` needs a wait. If the block
+    /// of `dear` is smaller, stores it in `tighter`, so that the caller can query this wait.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -264,8 +267,8 @@ private:
     }
     bins       bins_;
     block_list tails_;
-    /// Finds the place for a request within one block. A move of `free_blocks` does not move the
-    /// page table in it: call `know_memory` afterwards.
+    /// Finds the place for a request within one block. Its pointer to the page table is not moved
+    /// with `free_blocks`, so call `know_memory` after a move.
     block_places places_;
     bool         in_place_ = false;
 };

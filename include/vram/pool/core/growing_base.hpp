@@ -5,7 +5,8 @@
 /// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks.
 
 #include <vram/base/core/null_if_thrown.hpp>
-#include <vram/base/error.hpp> // report_error
+#include <vram/base/core/report_caught.hpp> // report_failed_call
+#include <vram/base/error.hpp>              // report_error
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/concepts/core/is_captured.hpp>
@@ -13,10 +14,11 @@
 #include <vram/concepts/core/platform_lock.hpp>
 #include <vram/concepts/core/refused_free.hpp>
 #include <vram/concepts/memory_info.hpp>
-#include <vram/concepts/powers.hpp>   // located_resource
+#include <vram/concepts/powers.hpp>   // located_resource, device_of_resource
 #include <vram/concepts/property.hpp> // has_property
 #include <vram/concepts/sited.hpp>
 #include <vram/layer/layer_base.hpp>
+#include <vram/order/core/try_wait.hpp>
 #include <vram/pool/core/chunk_budget.hpp>
 
 #include <concepts> // assignable_from
@@ -26,8 +28,8 @@
 namespace vram {
 namespace detail {
 
-/// True for the upstream of a shard (pool of an `arena`): `seen()` returns the object that reports
-/// events as those of the arena. The pool reports its events by that object, too.
+/// True for the upstream of a shard, which is a pool of an `arena`. A shard reports its events
+/// through the object that `seen()` returns, so that observers see the arena as the source.
 template <class R>
 concept observed_by_owner = requires(R const& r) { r.seen(); };
 
@@ -50,7 +52,7 @@ public:
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Sets the peaks to the bytes that are live and reserved now. Returns the usage before.
+    /// Sets the peaks to the bytes that are live and reserved now. Returns the previous peaks.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
         return budget_.usage.restart_peaks();
@@ -70,8 +72,8 @@ protected:
         std::size_t asked;
         std::size_t rounded;
         std::size_t alignment;
-        /// The stream of the request; null: any stream must be able to use the memory without a
-        /// wait.
+        /// The stream that will use the memory. If null, any stream must be able to use the memory
+        /// without a wait.
         stream const* on;
     };
 
@@ -91,33 +93,33 @@ protected:
     /// Returns the object that reports this pool's events to the observers (`notify`).
     [[nodiscard, gnu::always_inline]] auto seen() noexcept {
         if constexpr (observed_by_owner<Upstream>) {
-            // The upstream is the `shard_source` of an arena: events are reported with the arena as
-            // resource.
+            // The pool is a shard of an arena. Observers see the arena as the source of its events.
             return this->upstream_.seen();
         } else {
             return observation<Upstream>{this->upstream_, name_, &lock_};
         }
     }
-    /// Returns `on` if a chunk can be allocated in the order of that stream, otherwise null: during
-    /// a capture, or if the upstream has no stream order.
+    /// Returns the stream on which to allocate a chunk for the stream `on`: `on` itself, or null
+    /// (no stream). Null if `on` is being captured, or if the upstream has no stream order.
     [[nodiscard]] static stream const* order_of(stream const* on) {
         if constexpr (resource<Upstream>) {
-            // During a capture, the allocation would become part of the graph.
+            // During a capture, an allocation on `on` would become part of the graph.
             if (!is_captured<platform>(on)) { return on; }
         }
         return nullptr;
     }
-    /// Allocates a chunk, in the order of the stream `order` if not null. Returns the result of
-    /// `adopt(address)`, which records the chunk. Returns null at the limit. If the upstream
-    /// refuses, throws (`Throwing`) or returns null.
+    /// Allocates a chunk of `size` bytes. If `order` is not null, allocates on that stream. Calls
+    /// `adopt(address)`, which must record the chunk, and returns its result. Returns null if the
+    /// limit has no room. If the upstream refuses, throws if `Throwing`, and otherwise returns
+    /// null.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         return budget_.grow<Throwing>(seen(), lock_, this->upstream_, size, alignment, order,
                                       adopt);
     }
-    /// Allocates a chunk that the stream `s` can use without a wait, from memory that the upstream
-    /// holds. Returns the result of `adopt(address)`, which records the chunk; null if there is no
-    /// such memory, at the limit or on `std::bad_alloc`.
+    /// Allocates a chunk of memory that the stream `s` can use without a wait. Calls
+    /// `adopt(address)`, which must record the chunk, and returns its result. Returns null if the
+    /// upstream has no such memory, if the limit has no room, or if `std::bad_alloc` is thrown.
     template <class Adopt>
     void* grow_ready(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -137,9 +139,9 @@ protected:
             sited{this->upstream_}.deallocate_sync(at, size, alignment);
         });
     }
-    /// Returns the result of `attempt()`, the last attempt of a request. If that is null or
-    /// `out_of_memory`, throws `out_of_memory` with figures of the pool and the device; `largest()`
-    /// returns the largest free block.
+    /// Returns the result of `attempt()`, the last attempt of a request. If `attempt` returns null
+    /// or throws `out_of_memory`, throws `out_of_memory` with numbers of the pool and the device.
+    /// `largest()` returns the size of the largest free block.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -185,8 +187,8 @@ protected:
         budget_.usage.requested -= asked;
         budget_.usage.live -= taken;
     }
-    /// Trims the upstream. `here` is the number of bytes that the caller has returned; the upstream
-    /// may count the same bytes, so the larger of both numbers is returned.
+    /// Makes the upstream return unused memory. `here`: number of bytes that the caller has
+    /// returned. The upstream may count the same bytes, so the larger number is returned.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
@@ -195,14 +197,28 @@ protected:
         return here;
     }
 
-    /// Returns the total and free memory of the upstream's device. If that is known only at run
-    /// time and `on` is not null, returns those of the device of `on`.
+    /// Returns the total and free memory of the upstream's device. If the upstream does not name
+    /// its device, uses the device of `on` or, if `on` is null, the current device.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());
         } else {
+            if constexpr (perhaps_located<Upstream>) {
+                if (auto const its = this->upstream_.device()) { return platform::memory(*its); }
+            }
             return platform::memory(on != nullptr ? platform::device_of(*on)
-                                                  : detail::device_of_resource(this->upstream_));
+                                                  : platform::current_device());
+        }
+    }
+
+    /// Called when a resource ends with live blocks, whose users are unknown. Makes the host wait
+    /// for the device of the memory, unless it is the current one. An error is reported.
+    void await_memory() const noexcept {
+        if constexpr (names_device<Upstream>) {
+            try {
+                auto const its = device_of_resource(this->upstream_);
+                if (its != platform::current_device()) { (void)try_wait<platform>(its); }
+            } catch (...) { report_failed_call("the wait for a device"); }
         }
     }
 
@@ -220,10 +236,9 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            // The lock is held so that these three numbers describe the same moment.
-            n.largest_free = largest();
-            n.live         = budget_.usage.live;
-            n.reserved     = budget_.usage.reserved;
+            n.largest_free  = largest();
+            n.live          = budget_.usage.live;
+            n.reserved      = budget_.usage.reserved;
         }
         if constexpr (has_property<Upstream, host_accessible>) { return; }
         try {

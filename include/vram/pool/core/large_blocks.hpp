@@ -42,7 +42,7 @@ public:
         }
     }
 
-    /// Allocates host memory for one more block, so that the next `insert` cannot fail.
+    /// Allocates the host memory that the next `insert` needs, so that `insert` cannot fail.
     void reserve() {
         by_address_.reserve(1);
         if (unused_ == nullptr) { unused_ = new entry; }

@@ -35,14 +35,14 @@ public:
     }
     /// Counts the free of a block.
     void retract(std::size_t bytes) noexcept { live_ -= bytes; }
-    /// Counts freed memory as live for ever, because its last use could be neither recorded nor
-    /// waited for.
+    /// Counts freed memory as live for ever. Called if the last use of the memory could not be
+    /// recorded and waiting for it failed.
     void keep_out(std::size_t bytes) noexcept {
         live_ += bytes;
         raise_peak(live_);
     }
 
-    /// Sets the peak to the bytes that are live now, and returns the peak until now.
+    /// Sets the peak to the number of bytes that are live now. Returns the previous peak.
     std::size_t reset_peak() noexcept {
         most_live_ = most_live();
         return std::exchange(peak_live_, live_);
@@ -59,10 +59,10 @@ public:
 private:
     std::size_t live_      = 0;
     std::size_t peak_live_ = 0;
-    /// Highest number of live bytes before the last restart of the peak.
+    /// Highest number of live bytes before the last call of `reset_peak`, or 0 if there was none.
     std::size_t most_live_ = 0;
-    // `allocations_` is not stored beside `live_`: the two would be stored one by one and loaded as
-    // a pair, which stalls the processor.
+    // Not next to `live_`: the compiler would then read both members with one load. That load would
+    // be slow shortly after the two stores that write them.
     std::uint64_t allocations_ = 0;
 };
 

@@ -4,9 +4,11 @@
 /// \file
 /// `monotonic_core` is the allocator inside `monotonic`.
 
-#include <vram/base/align.hpp>    // align, default_alignment, unsatisfiable
+#include <vram/base/align.hpp> // align, default_alignment, unsatisfiable
+#include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp> // expects
 #include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/and_upstream.hpp>
 #include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/core/observation.hpp> // resource_call
@@ -63,8 +65,8 @@ public:
         });
     }
     monotonic_core(monotonic_core&&) = default;
-    /// Returns the object that notifies the observers. Its events have `until_reset` set: freed
-    /// memory is not allocated again before an event `all_freed`.
+    /// Returns the object that notifies the observers of events. The flag `until_reset` of the
+    /// events tells that freed memory is not allocated again before an event `all_freed`.
     [[nodiscard, gnu::always_inline]] observation<Upstream> seen() noexcept {
         return {this->upstream_, "monotonic", &this->lock_, false, true};
     }
@@ -114,7 +116,8 @@ public:
             return nullptr;
         }
     }
-    // Same as `get<true>`. The stream is passed by value, so that it can stay in a register.
+    // Same as `get<true>`, for which a refused request throws `out_of_memory`. The stream is passed
+    // by value, so that it can stay in a register.
     void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         return get<true>(bytes, alignment, &s);
     }
@@ -122,14 +125,14 @@ public:
         return base::or_null(bytes, [&] { return get<false>(bytes, alignment, on); });
     }
 
-    /// Counts the `bytes` at `p` as free; the stream `on` (if not null) may still use them. Returns
-    /// false for an invalid free.
+    /// Counts the block of `bytes` bytes at `p` as free. If `on` is not null, that stream may still
+    /// use the block. Returns false for an invalid free.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        // `freed::lost`: the use by `on` could be neither recorded nor awaited. The block stays
-        // counted as live, but the free is valid, so the result is true.
+        // With `freed::lost`, the end of the block's use is unknown, so the block stays live. The
+        // free was valid all the same.
         if (how == stream_bump<platform>::freed::done) { this->count_back(bytes, bytes); }
         return how != stream_bump<platform>::freed::no_block;
     }
@@ -147,25 +150,28 @@ public:
         refuse(p, bytes, alignment, &s, at);
     }
 
-    /// Creates a mark with the number `fresh` at the current position, and returns `fresh`. If the
-    /// last mark has this position, returns that mark's number instead.
-    [[nodiscard]] std::uint64_t mark(std::uint64_t fresh) {
+    /// Creates a mark (a position for `unwind`) behind the last block. Returns its number, which is
+    /// that of `next()`. If there is already a mark at this position, returns its number instead.
+    template <class Next>
+    [[nodiscard]] std::uint64_t mark(Next const& next) {
         auto const held = this->lock_.hold();
-        return books_.stack().mark(fresh);
+        return books_.stack().mark(next()); // with the lock held: later marks have larger numbers
     }
-    /// Frees all blocks allocated since the mark `serial`, which must exist. The stream `on` (null:
-    /// none) may still use them; if that can be neither recorded nor awaited, frees nothing.
-    void unwind(std::uint64_t serial, stream const* on) {
+    /// Frees all blocks allocated since the mark with the number `serial`, which must exist. The
+    /// stream `on` (null: none) may still use the blocks. If this use can be neither recorded nor
+    /// waited for, frees nothing. `at`: the caller's line, for observers.
+    void unwind(std::uint64_t serial, stream const* on, call_site at) {
         auto const held = this->lock_.hold();
         expects(books_.stack().has(serial),
                 "monotonic: the mark must belong to this resource and must not be unwound");
-        unwind_to(serial, on);
+        unwind_to(serial, on, at);
     }
-    /// Frees all blocks and marks. If the pending use by the stream `on` (null: none) can be
-    /// neither recorded nor awaited, frees nothing and reports a leak.
-    void reset(stream const* on) noexcept {
+    /// Frees all blocks, and removes all marks (positions for `unwind`). If `on` is not null, that
+    /// stream may still use the blocks. If this use cannot be recorded, waits for the stream. If
+    /// the wait also fails, frees nothing and reports a leak. `at`: the caller's line.
+    void reset(stream const* on, call_site at) noexcept {
         auto const held = this->lock_.hold();
-        unwind_to(0, on);
+        unwind_to(0, on, at);
     }
 
     [[nodiscard]] bool owns(void const* p) const {
@@ -203,20 +209,18 @@ public:
     }
     void retire(stream s) {
         resource_call<platform> const own;
-        {
+        and_upstream::retire(this->upstream_, s, [&] {
             auto const held = this->lock_.hold();
             books_.uses().retire(s);
-        }
-        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+        });
     }
     void forget_captures() {
         auto const observers = seen();
-        {
+        and_upstream::forget_captures(this->upstream_, [&] {
             auto const waits = observers.watch();
             auto       held  = this->lock_.hold();
             books_.uses().forget_captures(held);
-        }
-        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+        });
     }
 
 private:
@@ -226,8 +230,9 @@ private:
         this->count_out(r.asked, r.asked);
         return p;
     }
-    /// Allocates a chunk of `size` bytes, and in it the block for `r`. Returns null at the limit.
-    /// If the upstream refuses, throws (`Throwing`) or returns null.
+    /// Allocates a chunk of `size` bytes, and the block for `r` in this chunk. Returns null if the
+    /// limit has no room. If the upstream refuses, throws if `Throwing`, and otherwise returns
+    /// null.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =
@@ -238,12 +243,13 @@ private:
                            r);
         });
     }
-    /// Frees the blocks since the mark `serial` (0: all) and notifies the observers. Does neither
-    /// if the use by `on` can be neither recorded nor awaited. The lock must be held.
-    void unwind_to(std::uint64_t serial, stream const* on) noexcept {
+    /// Frees all blocks since the mark with the number `serial`, or all blocks if `serial` is 0. If
+    /// `on` is not null, that stream may still use the blocks. If this use can be neither recorded
+    /// nor waited for, frees nothing. Notifies the observers. The lock must be held.
+    void unwind_to(std::uint64_t serial, stream const* on, call_site line) noexcept {
         auto const        observers = seen();
         std::size_t const out       = books_.unwind(serial, on, [&](void* at, std::size_t bytes) {
-            observers.notify(memory_event_kind::all_freed, at, bytes, on);
+            observers.notify(memory_event_kind::all_freed, at, bytes, on, line);
         });
         this->count_back(out, out);
     }
@@ -252,7 +258,7 @@ private:
         auto const observers = seen();
         auto const waits     = observers.watch();
         auto       held      = this->lock_.hold();
-        unwind_to(0, nullptr);
+        unwind_to(0, nullptr, {});
         books_.wait_for_all(held);
         held.unlock();
         for (auto const& c : books_.stack().chunks()) {

@@ -42,7 +42,7 @@ public:
     }
     ~node_pool() { drop(); }
 
-    /// Makes sure that `count` descriptors (at most `per_slab`) can be taken without an allocation.
+    /// Makes sure that the next `count` descriptors (at most `per_slab`) need no allocation.
     void reserve(std::size_t count) {
         if (has(count)) { return; }
         static_assert(std::is_trivially_destructible_v<Note>);
@@ -62,8 +62,8 @@ public:
         *note            = Note{};
         return note;
     }
-    /// Takes an unused descriptor, which keeps the values of its last use except `next`. Requires
-    /// `reserve` before.
+    /// Takes an unused descriptor. Its members, except `next`, still have the values of their last
+    /// use. Requires a call of `reserve` before.
     [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);
@@ -76,10 +76,10 @@ public:
     }
 
 private:
-    /// Size of a cache line. A descriptor of this size lies in one line.
+    /// Size of a cache line in bytes.
     static constexpr std::size_t line = 64;
 
-    // The head of an allocation; an array of `per_slab` descriptors follows in memory.
+    // The header of a group of descriptors: `per_slab` descriptors follow it in memory.
     struct slab {
         slab* next;
     };

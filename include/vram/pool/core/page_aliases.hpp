@@ -13,7 +13,7 @@
 namespace vram {
 namespace detail {
 
-/// A page, identified by the number of its chunk and its index in the chunk.
+/// Identifies a page: the index of its chunk, and the index of the page in that chunk.
 struct page_place {
     std::size_t chunk = 0;
     std::size_t page  = 0;
@@ -21,8 +21,9 @@ struct page_place {
     friend bool operator==(page_place const&, page_place const&) = default;
 };
 
-/// Groups of pages that share, or once shared, the same physical memory, as circular lists (rings).
-/// A page is in at most one ring. If a chunk is removed, the last chunk gets its number.
+/// Groups of pages that share the same physical memory or once shared it. Each group is a circular
+/// list (ring). A page is in at most one ring. If a chunk is removed, the last chunk takes its
+/// index.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -37,21 +38,24 @@ public:
         return *this;
     }
 
-    /// Returns the number of pages that are in a ring (list of aliases).
+    /// Returns the number of pages in all rings together. A ring is a list of pages that have, or
+    /// once had, the same physical memory.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// `reserve()` makes room for one more chunk. `reserve(chunk, pages)` makes room for `pages`
-    /// pages of a chunk in total.
+    /// `reserve()` makes room for one more chunk. `reserve(chunk, pages)` makes room in one chunk,
+    /// so that the chunk can have `pages` pages in total.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
 
-    /// Adds a chunk without pages. Requires `reserve` before.
+    /// Adds a chunk without pages. Requires a call of `reserve()` before.
     void add() noexcept { chunks_.push(); }
-    /// Raises the number of pages of a chunk. New pages are in no ring. Requires `reserve` before.
+    /// Raises the number of pages of the chunk to `pages`. New pages are in no ring: they share no
+    /// memory yet. Requires a call of `reserve(chunk, pages)` before.
     void widen(std::size_t chunk, std::size_t pages) noexcept {
         while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
     }
-    /// Removes a chunk and its pages from their rings. The last chunk then gets the number `chunk`.
+    /// Removes the chunk with the number `chunk`. Its pages leave their rings (lists of pages that
+    /// share or shared memory). The last chunk then gets the number `chunk`.
     void remove(std::size_t chunk) noexcept {
         for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
         std::size_t const last = chunks_.size() - 1;
@@ -64,8 +68,8 @@ public:
         }
     }
 
-    /// Moves `page` into the ring (list of pages that have shared memory) of `other`, made if
-    /// missing. Does nothing if both already are in the same ring.
+    /// Records that two pages share memory: moves `page` to the ring of `other`. If `other` is in
+    /// no ring, first creates one. Does nothing if both pages are already in the same ring.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -78,7 +82,8 @@ public:
         at(page) = std::exchange(at(other), link{page});
         ++size_;
     }
-    /// Removes a page from its ring (list of aliases), if any.
+    /// Removes `page` from its ring (list of pages that share, or once shared, memory), if it is in
+    /// one. If only one other page is left in the ring, that page also leaves.
     void part(page_place const& page) noexcept {
         link const after = std::exchange(at(page), link{});
         if (!after.any()) { return; }
@@ -87,18 +92,19 @@ public:
         while (!(at(before).where() == page)) { before = at(before).where(); }
         at(before) = after;
         if (!(after.where() == before)) { return; }
-        at(before) = link{}; // a ring with one page left is dissolved
+        at(before) = link{}; // a ring has at least two pages
         --size_;
     }
-    /// Calls `visit(other)` for each other page in the ring (list of aliases) of `page`.
+    /// Calls `visit(other)` for each other page in the ring of `page`: the pages that share, or
+    /// once shared, the same physical memory.
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
             visit(l.where());
         }
     }
-    /// Dissolves the ring (list of aliases) of `page`, and calls `visit(other)` for each of its
-    /// other pages.
+    /// Dissolves the ring of `page` (list of pages that share or shared memory). Calls
+    /// `visit(other)` for each page of the ring except `page`.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});

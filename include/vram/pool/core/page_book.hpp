@@ -120,18 +120,18 @@ public:
     }
     /// Returns the total size in bytes of the pages in the run `r` without physical memory.
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-    /// Returns the total size in bytes of the pages in `r` without physical memory, not counting
-    /// pages that lost it by a move to another page.
+    /// Returns the total size in bytes of the pages in `r` that have no physical memory and from
+    /// which no memory was moved away.
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
     /// Returns true if the memory of some page in the run was moved to another page. Streams may
-    /// still use its old address, so other memory must not be mapped there without a wait.
+    /// still use this memory at its old address. So mapping other memory there requires a wait.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
     /// Calls `visit(page, left)` for each page of the run without physical memory, from last to
-    /// first, until `visit` returns false. `left`: the page's memory was moved to another page.
+    /// first, until `visit` returns false. `left` is true if the page's memory was moved away.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -148,8 +148,8 @@ public:
             r.last = start;
         }
     }
-    /// Returns the shortest part at the end of `r` with at least `bytes` of physical memory, or all
-    /// of `r` if it has less.
+    /// Returns the shortest run of pages at the end of `r` that has at least `bytes` of physical
+    /// memory. Returns `r` if there is no such run.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -176,8 +176,8 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// Records that `bytes` of memory moved from the first pages in `from` that have memory to the
-    /// first pages in `to` that have none.
+    /// Records a move of `bytes` of memory. The first pages in `from` that had memory gave it to
+    /// the first pages in `to` that had none.
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
@@ -195,27 +195,27 @@ public:
             mark_moved({from.chunk, from.first, from.first + part});
         }
     }
-    /// Corrects the table after a query of the upstream: records that `page` has physical memory
-    /// (`there`) or that its memory was moved to another page, which `find` can then record.
+    /// Records what the upstream has reported about `page`. If `there`, the page has physical
+    /// memory. If not, its memory was moved to another page.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         mark_moved(run_of(page));
     }
-    /// Records that the page at the address `q` now has the physical memory that `page` had. Does
-    /// nothing if `q` lies in no chunk.
+    /// Records that the memory that `page` once had is now at the address `q`. Does nothing if no
+    /// chunk contains `q`.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    /// Returns the number of pages that share, or once shared, the same physical memory with
-    /// another page.
+    /// Returns the number of pages that share the same physical memory with another page or once
+    /// shared it.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// Result of `source_of(page, all)`: `where` now has the memory that was moved away from
-    /// `page`. `known` is false if no page has it, or if it is or was also on another page of
-    /// `all`.
+    /// Result of `source_of(page, all)`. `where` is the page that now has the memory that was moved
+    /// away from `page`. `known` is false if no page has this memory. It is also false if another
+    /// page in the run `all` has or had this memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -229,8 +229,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// Permits a search for a block to plan moves of memory from the pages in the run: `offered` is
-    /// then true for those with memory. `withdraw` clears all these marks.
+    /// Sets the mark `offered` of the pages in the run that have memory. This memory may then be
+    /// moved to other pages. `withdraw` removes the marks of all pages.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -243,21 +243,21 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// Marks these pages as sources of a planned move of their memory (`wanted`), or clears that
-    /// mark. In both cases clears the mark of `give`.
+    /// If `wanted`, marks the pages in the run as sources: their memory is to move to other pages.
+    /// Otherwise removes this mark. In both cases, also removes the mark `given`.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Returns true if some page in the run has memory and is marked by `want`: a planned move maps
-    /// its memory to another page.
+    /// Returns true if some page in the run has memory and is marked by `want` as the source of a
+    /// planned move to another page.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// Permits planned moves to take memory from the pages in the run: marks those that have memory
-    /// and are marked by `want` (see `given`).
+    /// Sets the mark `given` (permission to move the memory of a page) of each page in the run that
+    /// has memory and that `want` has marked as a source.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -265,8 +265,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the total size in bytes of the pages at the start of the run that are marked by
-    /// `give`, up to the first page that is not.
+    /// Returns the size in bytes of the pages at the start of the run that all have the mark
+    /// `given` (permission to move the memory of a page).
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -275,8 +275,9 @@ public:
     }
 
 private:
-    /// Flags of 64 pages, one bit for each page. `mapped`: has physical memory; `left`: its memory
-    /// was moved to another page; the others are set by `want`, `give` and `offer`.
+    /// Flags of 64 pages, one bit for each page. `mapped`: the page has physical memory. `left`:
+    /// the page's memory was moved to another page. `wanted`, `given` and `offered`: marks that the
+    /// functions `want`, `give` and `offer` set.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -286,8 +287,8 @@ private:
         heap_array<word> words;
     };
 
-    /// Returns a mask with a bit for each page of the run that has its flags in the same `word`
-    /// (flags of 64 pages) as the first page.
+    /// Returns a mask for the `word` (flags of 64 pages) that contains the first page of the run: 1
+    /// bits for all pages of the run in this word.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
@@ -299,8 +300,8 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns the number of pages at the start of the run, up to the first one with a 0 bit in
-    /// `bits(word)`, which returns a bit for each of 64 pages.
+    /// Returns the number of pages at the start of the run that all have a 1 bit. `bits(word)`
+    /// returns the bits for 64 pages.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -376,7 +377,7 @@ private:
     }
 
     std::size_t page_;
-    /// Binary logarithm of the page size if that is a power of two, else 0.
+    /// Binary logarithm of the page size, or 0 if the page size is not a power of two.
     unsigned          shift_;
     heap_array<entry> chunks_;
     page_aliases      rings_;

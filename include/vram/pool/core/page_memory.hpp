@@ -19,12 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// Maps physical memory to the pages of a pool over virtual memory, and keeps the page table
-/// `book`. Functions with the pool's lock as parameter `held` release it during calls of the
-/// driver.
+/// Maps physical memory to the pages of a pool over virtual memory, and updates the page table
+/// `book`. Functions with a parameter `held` (a guard of the pool's lock) release the lock during
+/// calls of the driver.
 ///
-/// Failure   If the driver moves or unmaps only part of the pages, the table is corrected.
-/// Threads   One thread at a time changes mappings: the owner of a `page_turn`.
+/// Failure   If the driver moves or unmaps only part of the pages, the page table is corrected.
+/// Threads   Only the thread that owns a `page_turn` may change mappings.
 template <class Platform>
 class page_memory {
 public:
@@ -46,8 +46,8 @@ public:
     class page_turn {
     public:
         explicit page_turn(page_memory& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            // Does not count `turn_` as a lock that this thread holds: errors would be reported
-            // only after its release.
+            // A thread that holds counted locks stores its errors and reports them later. `turn_`
+            // may be held for long, so it is not counted.
             (void)detail::uncount_lock();
             owner.mover_ = &detail::locks_held;
         }
@@ -78,8 +78,8 @@ public:
     /// Makes a block live after memory was mapped to all of its pages, and returns its address.
     template <class Core>
     void* make_live(Core& core, block* b) noexcept {
-        // A free neighbour that shares a page with this block may now have all its physical memory:
-        // records that.
+        // A page of `b` may also contain a part of a free neighbour. If all pages of the neighbour
+        // have memory now, marks it as complete.
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->unbacked || beside->bytes == 0) { continue; }
             if (!lacks(*beside)) { core.heap_.complete(beside); }
@@ -90,8 +90,8 @@ public:
         return book.missing(book.touched(b.address, b.end())) != 0;
     }
 
-    /// Maps new memory to the pages in the run that have none. Returns false if the limit or the
-    /// driver refuses the memory.
+    /// Maps new memory to the pages in the run that have none. Returns false if the pool's limit or
+    /// the driver does not permit that.
     template <class Core>
     bool fill(Core& core, page_book::run const& pages, guard& held) {
         std::size_t const need = book.missing(pages);
@@ -122,8 +122,8 @@ public:
     template <class Core>
     bool fill_unmoved(Core& core, std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = book.touched(from, to);
-        // Pages whose memory was moved away (`left`) get no other memory: streams may still use the
-        // old memory through these addresses.
+        // Streams may still use moved memory through its old address, so new memory must not be
+        // mapped there.
         return !book.left(all) && fill(core, all, held);
     }
     /// Moves the physical memory of the `bytes` at `from` to the addresses at `to`, which have
@@ -133,7 +133,7 @@ public:
         move(core, from, bytes, to, bytes, bytes, held);
     }
     /// Moves physical memory from the `n` bytes at `from` to pages without memory in the `m` bytes
-    /// at `to`. If it is not `expected` bytes, corrects the page table.
+    /// at `to`. If the upstream does not move exactly `expected` bytes, corrects the page table.
     template <class Core>
     void move(Core& core, void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
@@ -154,8 +154,8 @@ public:
         void*       at;
         std::size_t bytes;
     };
-    /// Asks the upstream which pages have memory, and corrects the page table. Needed if the
-    /// upstream moved or unmapped more or fewer bytes than expected.
+    /// Queries the upstream to find out which pages have memory, and corrects the page table.
+    /// Called if the upstream moved or unmapped more or fewer bytes than expected.
     template <class Core>
     void resync_page_table(Core& core, std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
@@ -187,8 +187,8 @@ public:
             held.lock();
             if (went != nullptr) { book.find(page_at(p), went); }
         });
-        // Subtracts the lost memory only now, when the table is correct; until then, it counts
-        // against the limit.
+        // Subtracts the memory that these pages have lost from the reserved bytes. The page table
+        // is correct only now.
         core.budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
@@ -202,8 +202,8 @@ public:
     }
 
 private:
-    /// Reports the event `kind` to observers for pages of the run that have physical memory
-    /// (`mapped`) or lack it (not `mapped`), for the first `bytes` of them.
+    /// Reports the event `kind` to the observers for each page of the run that has physical memory
+    /// (`mapped`), or for each page that has none. Stops after `bytes` bytes.
     template <class Seen>
     void notify_pages(Seen const& seen, memory_event_kind kind, page_book::run run, bool mapped,
                       std::size_t bytes) const noexcept {
@@ -220,8 +220,8 @@ private:
     /// Held by the thread that changes mappings, also while that thread has released the pool's
     /// lock.
     lock turn_;
-    /// Address of a thread-local variable of the thread that is changing mappings, to identify that
-    /// thread. Null if there is none.
+    /// Identifies the thread that is changing mappings, by the address of a thread-local variable
+    /// of that thread. Null if no thread is changing mappings.
     unsigned const* mover_ = nullptr;
 };
 

@@ -15,9 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// Gives physical memory of free pages to the pages of a block that lack memory, in place of new
-/// memory (page stitching: GMLake, 2024). The old address stays mapped to the memory, too, so that
-/// moving the memory back needs no driver call and no wait of the host.
+/// Moves physical memory from free pages to pages of a block that lack memory, in place of new
+/// memory (page stitching: GMLake, 2024). The old address stays mapped to this memory, too. So a
+/// move back needs no driver call and no wait of the host.
 ///
 /// Failure   As `page_memory`.
 /// Threads   One thread at a time.
@@ -31,12 +31,14 @@ public:
 
     using base::base;
 
-    /// Moves memory of free blocks that are ready for `on` to those pages of `b` (`target()`) that
-    /// lack memory: their former memory or, for up to `others` pages, any.
+    /// Moves memory of free blocks to pages of `b` that lack memory. `target()` returns the pages
+    /// of `b`. Takes only blocks that the stream `on` (null: the host) can use without a wait.
+    /// Pages get back the memory that was moved away from them. In addition, at most `others` pages
+    /// get memory of any free page.
     template <class Core, class Target>
     void back_from_free(Core& core, typename Core::request const& r, stream const* on, block* b,
                         Target const& target, std::size_t others, guard& held) {
-        // Only `price_for` and `note_moves` may throw, before any mapping or block has changed.
+        // The next two calls may throw, so they come before all changes.
         auto const        price    = core.heap_.price_for(on);
         std::size_t const unbacked = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
@@ -49,8 +51,6 @@ public:
             aside.insert(one);
             this->book.give(own(*one));
         });
-        // Takes memory of any free blocks, in each chunk from the end on: a pool tends to allocate
-        // that part last.
         if (others != 0) {
             core.heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return this->book.mapped(own(one)) != 0; },
@@ -61,13 +61,13 @@ public:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                // Blocks that were set aside before the search are not found by it: takes their
-                // remaining pages.
+                // Also takes pages of blocks that were in `aside` before. The search above did not
+                // find them.
                 give_any(own(*one), others);
             }
         }
-        // Memory moved to the first or last page of `b` may be ready only for `on`: records `on` as
-        // a user of the free neighbours on these pages.
+        // The first or last page of `b` may contain a part of a free neighbour. If such a page gets
+        // memory, records that other streams must wait for `on` before they use the neighbour.
         if (on != nullptr) { share_ends(core, b, target(), *on); }
         remap_all(core, held);
         while (block* const one = aside.front()) {
@@ -76,14 +76,15 @@ public:
         }
     }
 
-    /// Moves memory of free blocks to pages of `b` without memory, perhaps after a wait. Returns
-    /// true if pages that still lack memory may get new memory: no stream uses their addresses.
+    /// Moves memory of free blocks to pages of `b` that lack memory. `target()` returns the pages
+    /// of `b`. The host may wait for streams. Returns false if the caller must not map new memory
+    /// to the pages that still lack memory.
     template <class Core, class Target>
     bool find_pages(Core& core, typename Core::request const& r, block* b, Target const& target,
                     guard& held) {
         auto const lack = [&] { return this->book.missing(target()) != 0; };
-        // True if memory of `b` was moved to other pages. Streams may still use it through the old
-        // addresses, so mapping other memory there requires a wait.
+        // True if memory of a page of `b` was moved to another page. Streams may still use this
+        // memory at its old address, so mapping other memory there requires a wait.
         bool const left = this->book.left(target());
         if (!left && !core.heap_.may_have_pages(r.bytes, this->book.page())) { return true; }
         if (lack() && r.on != nullptr) { back_from_free(core, r, r.on, b, target, 0, held); }
@@ -96,21 +97,22 @@ public:
     }
 
 private:
-    /// A move of the memory of consecutive pages. Stores addresses instead of chunk numbers, which
-    /// may change while the lock is released.
+    /// A planned move of the memory of consecutive pages. Stores addresses, because the index of a
+    /// chunk may change while the lock is released.
     struct page_move {
         std::byte*  from; ///< address from which pages are moved, or null if none is selected yet
         std::byte*  to;
         std::size_t bytes;
     };
 
-    /// Plans `moves_` that give the pages of the run back the memory moved away from them. If
-    /// `fresh`, also adds its other pages without memory, without a source (null `from`), and
-    /// returns their number.
+    /// Plans moves that give the pages of the run back the memory that was moved away from them. If
+    /// `fresh`, also plans moves to the other pages without memory, and returns their number. The
+    /// sources of these other moves are chosen later.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page     = this->book.page();
         std::size_t       unbacked = 0;
-        // Number of the chunk of the last source page: one move must not cover pages of two chunks.
+        // Index of the chunk of the previous source page. A move must not cover pages of two
+        // chunks.
         std::size_t last_chunk = 0;
         moves_.clear();
         moves_.reserve(all.size());
@@ -143,8 +145,8 @@ private:
         }
         return unbacked;
     }
-    /// Selects up to `others` pages of the free run `own`, the last first, as sources of planned
-    /// moves that have no source yet (null `from`). Subtracts their number from `others`.
+    /// Chooses sources for the planned moves that have no source yet. Takes at most `others` pages,
+    /// from the end of the run `own`. Subtracts the number of taken pages from `others`.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return this->book.has({own.chunk, i}) && !this->book.given({own.chunk, i});
@@ -172,18 +174,18 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // cannot fail: room for a move per page was reserved
+                moves_.push(found); // cannot fail: `note_moves` reserved enough room
             }
             this->book.want(taken, true);
             this->book.give(taken);
         }
     }
-    /// Performs the planned `moves_`, but omits source pages without the mark `given` in the page
-    /// table.
+    /// Performs the planned `moves_`. Skips each source page without the mark `given` (permission
+    /// to move the memory of a page).
     template <class Core>
     void remap_all(Core& core, guard& held) {
-        // First clears the marks of all source pages: each move below releases the lock, and
-        // another thread may then remove a chunk with such pages.
+        // First selects all parts to move and clears all marks. Each move releases the lock, and
+        // another thread may then remove a chunk with marked pages.
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
             moves_[i].bytes     = 0;
@@ -198,7 +200,7 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // cannot fail: room for a move per page was reserved
+                    moves_.push(one); // cannot fail: `note_moves` reserved enough room
                 }
                 this->book.want(this->run_at(one.from, part), false);
                 at += part;
@@ -209,13 +211,14 @@ private:
             if (m.bytes != 0) { this->remap_run(core, m.from, m.to, m.bytes, held); }
         }
     }
-    /// Returns how many bytes of the move `m`, from its offset `at` on, lie before the first source
-    /// page without the mark `given`.
+    /// Returns the size in bytes of the pages of the move `m`, from the offset `at` on, that all
+    /// have the mark `given` (permission to move the memory of a page).
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return this->book.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// Records the stream `s` as a user of the free neighbours on the first and last page of `b`,
-    /// if memory moves there. If that fails, cancels the move of the page.
+    /// The first or last page of `b` may contain a part of a free neighbour. If a planned move
+    /// gives memory to such a page, records that work of the stream `s` may use the neighbour. If
+    /// the record fails, cancels the move of the page.
     template <class Core>
     void share_ends(Core& core, block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
@@ -228,8 +231,8 @@ private:
             }
         }
     }
-    /// Records that the stream `s` may still use the free neighbours of `b` on the page at `page`.
-    /// Returns false if that fails.
+    /// Records that work of the stream `s` may use the free neighbours of `b` on the page at
+    /// `page`. Returns false if the record fails.
     template <class Core>
     bool share(Core& core, block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
@@ -241,8 +244,8 @@ private:
             return core.heap_.share(b, from, to, s);
         } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves memory of free pages that no stream uses to the pages `target()` of a block that lack
-    /// memory. Some may still lack memory afterwards.
+    /// Moves memory of free pages that no stream uses to pages of a block that lack memory.
+    /// `target()` returns the pages of the block. Some of them may still lack memory afterwards.
     template <class Core, class Target>
     void move_pages(Core& core, typename Core::request const& r, Target const& target,
                     guard& held) {
@@ -273,8 +276,8 @@ private:
         }
     }
 
-    /// Moves of physical memory that `back_from_free` plans and performs, used by the one thread
-    /// that may change mappings now.
+    /// The planned moves of physical memory. Only the thread that owns the `page_turn` (the right
+    /// to change mappings) may use them.
     heap_array<page_move> moves_;
 };
 

@@ -24,12 +24,12 @@
 namespace vram {
 namespace detail {
 
-/// Lets a pool over virtual memory grow: maps physical memory to a free block that lacks some, or
-/// behind the end of a chunk. With `pool_options::remap` or `slack`, memory of other free pages may
-/// serve in place of new memory.
+/// Maps and unmaps the memory of a pool over virtual memory page by page. The pool grows by
+/// physical memory in a free block that lacks some, or behind the end of a chunk. With
+/// `pool_options::remap` or `slack`, memory of other free pages may be used in place of new memory.
 ///
 /// Failure   As the upstream.
-/// Threads   One thread at a time changes mappings; only `grow_in_place` takes the lock itself.
+/// Threads   One thread at a time changes mappings. Only `grow_in_place` takes the lock itself.
 template <remappable_resource Upstream>
 class paged_chunks {
 public:
@@ -52,7 +52,7 @@ public:
     /// move of this object or of the heap.
     void attach(heap& to) noexcept { to.know_memory(&pages_.book); }
 
-    /// Returns the page size; chunk sizes are multiples of it.
+    /// Returns the page size. Chunk sizes are multiples of the page size.
     [[nodiscard]] std::size_t unit() const noexcept { return pages_.book.page(); }
     /// Returns the size of a chunk for `bytes`, rounded up to whole pages.
     [[nodiscard]] std::size_t chunk_size(std::size_t bytes) const noexcept {
@@ -60,12 +60,12 @@ public:
     }
     /// Records a new chunk. All of its pages have physical memory.
     void add(void* base, std::size_t bytes) { pages_.book.add(base, bytes); }
-    /// Removes a chunk from the page table. Returns how many of its bytes have physical memory,
-    /// because only those count as reserved.
+    /// Removes a chunk from the page table. Returns how many bytes of the chunk have physical
+    /// memory. Only these bytes count as reserved.
     std::size_t remove(chunk const& gone) noexcept { return pages_.book.remove(gone.base); }
 
-    /// Maps physical memory in a free block or behind a chunk, and allocates `r` there. Returns
-    /// null on failure. `captured`: does not wait for streams; `more`: may map more than `r` needs.
+    /// Maps memory in a free block or behind a chunk, and allocates `r` there. Returns null on
+    /// failure. If `captured`, does not wait for streams. If `more`, may map more than `r` needs.
     template <class Core>
     void* grow_in_place(Core& core, request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : slack_limit::query_device(core, r);
@@ -79,8 +79,8 @@ public:
             core, r, captured,
             [&] { return unbacked_block(core, r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                // True if it is known that no stream uses these addresses any more, so that new
-                // memory may be mapped there.
+                // True if new memory may be mapped even to pages of `b` from which memory was moved
+                // away.
                 bool sure = false;
                 if (remap) {
                     sure = pages_.find_pages(core, r, b, target, held);
@@ -92,21 +92,23 @@ public:
                 }
                 if (sure && pages_.fill(core, target(), held)) { return; }
                 if (!sure && pages_.fill_unmoved(core, b->address, b->end(), held)) { return; }
-                // No new memory was mapped: it was refused, or a page's old memory is elsewhere.
-                // With a `slack` limit, maps memory of free pages instead.
+                // Maps memory of free pages if new memory could not be mapped. Done only if
+                // `pool_options::slack` limits the reserved bytes that are not live.
                 if (!remap && !captured && slack_limit::applies(core)) {
                     pages_.back_from_free(core, r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Allocates a small block in a gap between large blocks, or returns null. With `remap`,
-    /// returns null: pages in gaps must stay free, so that they can be moved.
+    /// Allocates a small block in free memory of the chunks for large blocks, or returns null.
+    /// Always returns null with `pool_options::remap`, because a live small block there would
+    /// prevent moves of memory.
     template <class Core>
     void* take_in_hole(Core& core, request const& r) {
         return core.options_.remap ? nullptr : core.heap_.take_in_hole(r);
     }
-    /// Allocates a free block whose pages all have memory or, without `pool_options::remap`, get
-    /// back memory that was moved away. Returns null on failure.
+    /// Allocates `r` in a free block without new memory. Returns null on failure. With
+    /// `pool_options::remap`, all pages for `r` must have memory. Without it, pages may first get
+    /// back memory that was moved to other pages.
     template <class Core>
     void* take_partly_backed(Core& core, request const& r, bool captured, guard& held) {
         if (core.options_.remap) {
@@ -193,9 +195,9 @@ private:
     [[nodiscard]] static void* end_of(chunk_extension const& m) noexcept {
         return static_cast<std::byte*>(m.base) + m.bytes;
     }
-    /// Extends the chunk of `m` by `widen(bytes)`, unlocked: by `m.by` or, if `more`, first by the
-    /// growth policy's size, then halves down to `m.by`. Returns the bytes added; 0 if refused.
-    /// Rethrows exceptions of the policy.
+    /// Extends the chunk of the plan `m` by at least `m.by` bytes. Calls `widen(bytes)` for that,
+    /// with the lock released. If `more`, first tries the size that the growth policy chooses.
+    /// Returns the number of bytes added, or 0 on failure. Rethrows exceptions of the policy.
     template <class Core, class Widen>
     std::size_t grow_chunk(Core& core, request const& r, chunk_extension const& m, bool more,
                            guard& held, Widen widen) {
@@ -213,8 +215,9 @@ private:
         held.lock();
         return by;
     }
-    /// Reserves a block with `find()`, maps memory to its pages `target()` with `equip(block,
-    /// target)`, and makes it live. On failure frees it and returns null.
+    /// Reserves a block with `find()`, and calls `equip(block, target)` to map memory to its pages,
+    /// which `target()` returns. Makes the block live and returns its address. If some pages still
+    /// lack memory, frees the block and returns null.
     template <class Core, class Find, class Equip>
     void* back_block(Core& core, request const& r, bool captured, Find const& find,
                      Equip const& equip) {
@@ -241,8 +244,9 @@ private:
         }
         return pages_.make_live(core, b);
     }
-    /// Maps memory of free pages to `b`: memory that was moved away from `b` and, if new memory
-    /// would exceed `pool_options::slack`, memory of any other free pages.
+    /// Gives pages of `b` back the memory that was moved away from them. If new memory would exceed
+    /// `pool_options::slack` (a limit on reserved bytes that are not live), other pages of `b` get
+    /// memory of any free pages.
     template <class Core, class Target>
     void share_pages(Core& core, request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -254,8 +258,9 @@ private:
         std::size_t const others = more > back ? more - back : 0;
         pages_.back_from_free(core, r, r.on, b, target, (others + page - 1) / page, held);
     }
-    /// Reserves a free block for `r`, if necessary by extending a chunk, or returns null. Its pages
-    /// may lack memory. `more`: may extend the chunk further and set `until` to its end.
+    /// Reserves a free block for `r`. Pages of the block may lack memory. If there is no such
+    /// block, extends a chunk, by more than needed if `more`. If the caller should map memory up to
+    /// the end of that chunk, stores its address in `until`. Returns null on failure.
     template <class Core>
     block* unbacked_block(Core& core, request const& r, bool captured, guard& held, bool more,
                           std::uintptr_t& until) {
@@ -290,25 +295,26 @@ private:
         }
         core.heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        // Marks pages again: other threads may have changed mappings while the lock was released.
+        // Other threads may have changed the mappings while the lock was released.
         offered();
         block* const         b   = core.heap_.take_unbacked(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // If `b` lies directly before the last block of the extended chunk, `until` includes that
-        // block: a chunk's last block is never allocated.
+        // The last block of a chunk is always free. If only this block follows `b`, the caller maps
+        // memory up to the end of the chunk.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
-    /// Returns the first aligned address in `b` and, as `cost`, the size of the request's pages
-    /// there without physical memory. Returns an empty result if the request does not fit.
+    /// Returns the first aligned place for the request in `b`. Its cost is the total size of the
+    /// pages there that lack memory. Returns an empty result if `b` is too short.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
-    /// Returns a place for the request in `b` and its cost, or an empty result. Each page there has
-    /// memory or can get it: its old memory (unless `captured`) or new (if `fresh`).
+    /// Returns the first place in `b` where all pages for the request have memory or can get it,
+    /// and the cost. Pages can get back memory that was moved away, unless `captured`. Other pages
+    /// can get new memory if `fresh`. Returns an empty result if there is no such place.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -321,8 +327,8 @@ private:
         }
         return {};
     }
-    /// Returns the end of the last page that neither has memory nor can get it. Returns 0 if there
-    /// is no such page; then the cost of all pages was added to `cost`.
+    /// Finds the last page in the run that has no memory and cannot get any. Returns the end of
+    /// that page, or 0 if there is none. Adds the cost of the examined pages to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -341,12 +347,12 @@ private:
         });
         return lost;
     }
-    /// Cost of a page that needs new memory, to compare places for a block. A page that gets back
-    /// memory moved away from it costs 1.
+    /// Cost of a page that needs new memory, used to compare places for a request. A page that gets
+    /// back memory that was moved away from it has a cost of 1.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the end of the last page of `b` whose memory was moved away and cannot be moved back
-    /// now. Without such a page, returns the start of `b`.
+    /// Searches `b` for the last page from which memory was moved away and cannot be moved back
+    /// now. Returns the end of this page. If there is no such page, returns the start of `b`.
     [[nodiscard]] std::uintptr_t behind_moved_memory(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -355,8 +361,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Marks pages of free blocks that the request's stream may use now. `by_price` then counts on
-    /// moving their memory back to pages that had it before.
+    /// Marks the pages of free blocks that the stream of `r` may use without a wait. `by_price`
+    /// treats the memory of a page as movable only if the page is marked.
     template <class Core>
     void offer(Core& core, request const& r) {
         if (pages_.book.shared() == 0) { return; }

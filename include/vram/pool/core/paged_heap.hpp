@@ -30,24 +30,26 @@ public:
 
     using base::base;
 
-    /// Sets the table of pages with physical memory. With a null table, only `take_unbacked` uses
-    /// free blocks that may lack some.
+    /// Sets the table of the pages that have physical memory. If `pages` is null, only
+    /// `take_unbacked` uses free blocks marked `unbacked` (some of their pages may lack memory).
     void know_memory(page_book const* pages) noexcept { this->heaps().know_memory(pages); }
 
     using judged = block_heap::judged;
 
-    /// Reserves a place for `r`, selected by the cost `judge(block)`, perhaps after a wait, or
-    /// returns null. The caller maps its pages, then calls `filled` or `return_unbacked`.
+    /// Reserves a free block for `r`. `judge(block)` returns the best place in a block and its
+    /// cost. May wait for streams. Returns null on failure. The caller must map memory to all pages
+    /// of the block and call `filled`. If mapping fails, it must call `return_unbacked`.
     template <class Judge>
     block* take_unbacked(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps().of(r.bytes);
-        // Coalescing may use up reserved descriptors, so it comes before `reserve`.
+        // Coalesces all cached blocks. This may use up descriptors (records of blocks) that
+        // `reserve` provides, so this call comes before `reserve`.
         this->flush_quick_lists();
         heap.reserve();
         timeline* const mine     = r.on != nullptr ? &this->timelines().of(*r.on) : nullptr;
         bool const      captured = base::arbiter::is_captured(r.on);
-        // A captured request may use only memory that no stream uses, because memory is mapped now,
-        // before the captured work runs.
+        // `price(uses)` tells when `r` may use memory with these pending uses. A captured stream
+        // gets only memory that no stream uses, because its work runs later than the mapping.
         auto const price = this->timelines().for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -59,7 +61,7 @@ public:
                 return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
-            // A stream that is being captured cannot wait for blocks that are not ready.
+            // A captured stream cannot wait, so it gets only a block that is ready.
             if (place.where == nullptr) { break; }
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
@@ -67,8 +69,8 @@ public:
             block* const b = ready ? found.take(place, false)
                                    : this->arbiter_.take_after_wait(found, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            // Stores the block's pending uses, which `take` cleared, for `return_unbacked`. After a
-            // wait of the host (`mine` is null), none are left.
+            // `take` has removed the record of the block's pending uses. `return_unbacked` needs
+            // this record. It is not needed if the host has waited for the uses.
             if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
@@ -80,15 +82,15 @@ public:
         this->heaps().of(*b).hold(b, tags{});
         return candidates::made_live(b, this->counts_)->pointer();
     }
-    /// Records that a block has all its physical memory.
+    /// Records that all pages of the block have physical memory.
     void complete(block* b) noexcept { this->heaps().of(*b).complete(b); }
-    /// Frees a block from `take_unbacked`. `there`: how many of its bytes have memory, which the
-    /// stream `on` (null: none) may still use.
+    /// Frees a block from `take_unbacked`. If `on` is not null, this stream may still use the
+    /// block. `there` is the number of bytes of the block that have physical memory.
     void return_unbacked(block* b, stream const* on, std::size_t there) noexcept {
         b->unbacked = true;
         if (on != nullptr) {
-            // The stream `on` is ordered after all other users of the block, so its use replaces
-            // theirs.
+            // All pending uses of the block end before the next operation of `on` runs. So one use
+            // by `on` replaces them.
             this->heaps().of(*b).hold(b, tags{});
             if (this->record_free(*on, b, false) == base::freed::lost) {
                 return this->counts_.keep_out(there);
@@ -96,8 +98,8 @@ public:
         }
         this->heaps().of(*b).give(b, this->is_complete());
     }
-    /// Records that the stream `s` may use the parts of [from, to) outside `b`, which must be free.
-    /// Returns false if a part could not be recorded.
+    /// Records that work of the stream `s` may use all addresses in [from, to) outside the block
+    /// `b`. These must belong to free blocks. Returns false if a block cannot store the record.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         timeline&   c    = this->timelines().of(s);
         block_heap& heap = this->heaps().of(*b);
@@ -122,21 +124,22 @@ public:
         this->arbiter_.record_if_eager(c);
         return true;
     }
-    /// Returns true if some free block may contain a whole page, perhaps only after coalescing.
-    /// `bytes` selects the heap (small or large blocks).
+    /// Returns true if a free block may contain a whole page, perhaps only after blocks are
+    /// coalesced. `bytes` is a size that selects the heap for small or for large blocks.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->flush_quick_lists();
         block_heap const& heap = this->heaps().of(bytes);
         return heap.largest_free() >= page || heap.has_uncoalesced();
     }
-    /// Returns a function `price(uses)`: may the stream `on` (null: the host) use memory with these
-    /// pending uses now (`ready`), after a wait, or not at all?
+    /// Returns a function `price(uses)`. The function tells when the stream `on` (null: the host)
+    /// may use memory with these pending uses: now (`ready`), after a wait, or never.
     [[nodiscard]] auto price_for(stream const* on) {
         return this->timelines().for_asker(on != nullptr ? &this->timelines().of(*on) : nullptr,
                                            false);
     }
-    /// Calls `visit(block)` for free blocks of at least `least` bytes that are ready by `price`
-    /// (from `price_for`). `bytes` selects the heap (small or large blocks).
+    /// Calls `visit(block)` for each free block of at least `least` bytes that needs no wait, as
+    /// `price` (from `price_for`) tells. `bytes` is a size that selects the heap for small or for
+    /// large blocks.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -145,12 +148,11 @@ public:
             if (block_places::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
-    /// Removes a free block from its bin (free list), so that no request uses it until
-    /// `give_again`.
+    /// Removes a free block from its free list, so that no request uses it until `give_again`.
     void set_aside(block* b) noexcept { this->heaps().of(*b).set_aside(b); }
-    /// Removes blocks that satisfy `wanted(block)` and are ready by `price` (from `price_for`) from
-    /// their free lists, and passes each to `taken` until that returns false. `bytes` selects the
-    /// heap.
+    /// Removes free blocks from their free lists and calls `taken(block)` for each, until `taken`
+    /// returns false. Takes only blocks that `wanted(block)` accepts and that need no wait, as
+    /// `price` tells. `bytes` is a size that selects the heap for small or for large blocks.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {

@@ -8,6 +8,7 @@
 #include <vram/base/contract.hpp> // expects
 #include <vram/base/error.hpp>    // error, report_error
 #include <vram/base/memory_usage.hpp>
+#include <vram/concepts/core/and_upstream.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/sited.hpp>
@@ -101,8 +102,8 @@ public:
             return get<false>({.asked = bytes, .alignment = alignment}, lock_.hold());
         });
     }
-    /// Allocates a block that needs no wait: a cached one, or the first of a free list. Returns
-    /// null if neither fits.
+    /// Allocates a block without a wait or a search: a cached block, or the first block of a free
+    /// list. Returns null if neither is suitable.
     [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
                                             std::size_t alignment = default_alignment) {
         auto const   held = lock_.hold();
@@ -153,7 +154,8 @@ public:
     }
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
-        // The heap counts the live bytes. They are copied to `budget_`, which computes the result.
+        // The heap counts the live bytes and their peak. `restart_peaks` reads both numbers from
+        // `budget_`.
         budget_.usage.live      = heap_.live_bytes();
         budget_.usage.peak_live = heap_.reset_peak();
         return budget_.usage.restart_peaks();
@@ -170,17 +172,16 @@ public:
     }
     std::size_t trim_no_wait() { return growth_.trim_no_wait(*this); }
     void        retire(stream s) {
-        {
+        and_upstream::retire(this->upstream_, s, [&] {
             auto const held = lock_.hold();
             heap_.retire(s);
-        }
-        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+        });
     }
     void forget_captures() {
         auto const observers = seen();
         auto const waits     = observers.watch();
-        heap_.forget_captures(lock_.hold());
-        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+        and_upstream::forget_captures(this->upstream_,
+                                      [&] { heap_.forget_captures(lock_.hold()); });
     }
 
     /// Reports a free of `p` that was rejected, and the reason. Does nothing if `p` is null.
@@ -205,7 +206,8 @@ public:
     pool_growth<Upstream, Growth> growth_;
 
 private:
-    /// The name of the resource in error messages: `arena` for a shard of an arena, else `pool`.
+    /// Name of the resource in error messages: `arena` if this pool is one of the pools (shards) of
+    /// an arena, else `pool`.
     static constexpr char const* own_name = [] {
         if constexpr (requires { Upstream::pool_name; }) {
             return Upstream::pool_name;
@@ -214,8 +216,8 @@ private:
         }
     }();
 
-    /// Returns the size in bytes up to which a freed large block is cached. With `remap` it is 0,
-    /// because remapping cached blocks costs more than the cache saves.
+    /// Returns the size up to which a freed large block is cached (kept for the next request). With
+    /// `pool_options::remap` it is 0: remapping cached blocks costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : quick_lists::large_limit;
     }
@@ -254,8 +256,8 @@ private:
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// Last attempt: allocates the request in a new chunk of its size. On failure, throws
-    /// `out_of_memory` with the numbers of the pool, or another exception of the upstream.
+    /// Last attempt: allocates the request in a new chunk that is just large enough. On failure,
+    /// throws `out_of_memory` with the numbers of the pool, or another exception of the upstream.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},
@@ -264,8 +266,8 @@ private:
                                     : nullptr;
             },
             [&] {
-                // The exception takes the number of live bytes from `budget_`, but the heap counts
-                // them.
+                // The heap counts the live bytes, but the exception gets their number from
+                // `budget_`.
                 budget_.usage.live = heap_.live_bytes();
                 return heap_.blocks().largest_free();
             });
@@ -279,6 +281,7 @@ private:
             error left    = heap_.leak();
             left.resource = own_name;
             report_error(left);
+            this->await_memory();
         }
         // The lock is taken because `wait_for_all` releases it. No other thread uses the pool now.
         auto held = lock_.hold();

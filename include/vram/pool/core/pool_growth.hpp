@@ -57,8 +57,9 @@ public:
     [[nodiscard]] model&       chunks() noexcept { return chunks_; }
     [[nodiscard]] model const& chunks() const noexcept { return chunks_; }
 
-    /// Returns the growth policy's size for the next chunk, at most the room below the limit in
-    /// whole units. If that is below `wish.needed` or above `bins::largest`, returns `wish.needed`.
+    /// Returns the size of the next chunk in bytes: the size that the growth policy chooses, or
+    /// less if `max_size` leaves less room. The result is at least `wish.needed`. If the size would
+    /// exceed `bins::largest`, the result is `wish.needed`.
     template <class Core>
     [[nodiscard]] std::size_t wanted(Core const& core, request const& r,
                                      growth_request wish) const {
@@ -73,15 +74,14 @@ public:
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         std::size_t const most = core.options_.max_size - core.options_.max_size % chunks_.unit();
         new_chunk<true>(core, all, all.bytes < most || most == 0 ? all.bytes : most, nullptr);
-        // No chunk was allocated, because `max_size` is less than a page (256 bytes without virtual
-        // memory).
+        // No chunk was allocated, because `max_size` is too small for one.
         if (core.heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = core.options_.max_size}};
         }
     }
-    /// Allocates `r` in memory that it maps in place (new, or that of free pages) or, if that
-    /// fails, in a new chunk. Returns null if both fail.
+    /// First tries `grow_in_place`, which maps memory to a free block or behind a chunk and
+    /// allocates `r` there. If that fails, allocates `r` in a new chunk. Returns null if both fail.
     template <class Core>
     void* enlarge(Core& core, request const& r, bool captured) {
         if (void* const p = chunks_.grow_in_place(core, r, captured, true)) { return p; }
@@ -91,8 +91,10 @@ public:
             return new_chunk<false>(core, r, align(n, bins::granule), &r);
         });
     }
-    /// Allocates a chunk of at least `size` bytes and returns a block in it for `*out`, or null if
-    /// `out` is. If refused, returns null; if `Throwing`, throws the upstream's refusal.
+    /// Allocates a chunk of at least `size` bytes from the upstream. If `out` is not null,
+    /// allocates the request `*out` in that chunk and returns its address. Otherwise returns null.
+    /// Also returns null if `max_size` has no room for the chunk. If the upstream refuses the
+    /// chunk, throws if `Throwing` is true, and otherwise returns null.
     template <bool Throwing, class Core>
     void* new_chunk(Core& core, request const& r, std::size_t size, request const* out) {
         size                          = chunks_.chunk_size(size);
@@ -100,7 +102,6 @@ public:
         stream const* const order     = Core::order_of(r.on);
         return core.budget_.template grow<Throwing>(
             core.seen(), core.lock_, core.upstream(), size, alignment, order, [&](void* at) {
-                // Every page of a new chunk has physical memory.
                 if constexpr (remappable_resource<Upstream>) {
                     core.seen().notify(memory_event_kind::pages_mapped, at, size);
                 }
@@ -113,8 +114,8 @@ public:
                 }
             });
     }
-    /// Allocates the block for `r` in a new chunk whose memory its stream can use without a wait.
-    /// Returns null if no such chunk can be allocated.
+    /// Allocates the block for `r` in a new chunk. The stream of `r` can use the chunk without a
+    /// wait. Returns null if no such chunk can be allocated.
     template <class Core>
     void* ready_chunk(Core& core, request const& r)
         requires reusing_resource<Upstream>
@@ -124,8 +125,8 @@ public:
             size = align(wanted(core, r, {.needed = r.bytes, .held = held_bytes(core, r)}),
                          bins::granule);
         }
-        // First returns idle chunks, so that the upstream can reuse their memory. Limited to four
-        // attempts, because that may not help.
+        // First tries to return unused chunks. The upstream can reuse their memory for the new
+        // chunk.
         if (r.bytes > core.heap_.blocks().small_size) { make_way(core, size, 4); }
         if (size > r.bytes) {
             if (void* const p = ready_chunk(core, r, size)) { return p; }
@@ -145,15 +146,16 @@ public:
         });
         return true;
     }
-    /// Returns idle chunks and free pages to the upstream, after waits for streams, while more than
-    /// `keep` bytes are free. Returns the bytes returned.
+    /// Returns chunks without a live block, and free pages, to the upstream while more than `keep`
+    /// bytes are free. The host waits for streams if necessary. Returns the number of bytes given
+    /// back.
     template <class Core>
     std::size_t trim(Core& core, std::size_t keep) {
         std::size_t back = 0;
         auto        held = core.lock_.hold();
         core.heap_.poll();
-        // If `keep` free bytes must remain, unmaps single pages first: a whole chunk may be too
-        // much. Otherwise, returning whole chunks takes fewer calls of the upstream.
+        // If `keep` is not 0, unmaps single pages first, because the return of a whole chunk could
+        // leave less than `keep` bytes. Otherwise whole chunks go first: this needs fewer calls.
         if (keep != 0) { back += chunks_.trim_within(core, keep, held); }
         for (bool waited = false; core.unused() > keep;) {
             if (give_chunk_back(core, core.heap_.remove_idle(held), held, back)) { continue; }
@@ -163,8 +165,8 @@ public:
         }
         return back + chunks_.trim_within(core, keep, held);
     }
-    /// Returns empty chunks that no stream uses to the upstream, without a wait. Returns the size
-    /// of their physical memory in bytes.
+    /// Gives chunks back to the upstream that have no live block and that no stream uses. Does not
+    /// wait for streams. Returns the number of bytes of physical memory given back.
     template <class Core>
     std::size_t trim_no_wait(Core& core) {
         std::size_t back = 0;
@@ -189,8 +191,10 @@ private:
             core.seen(), core.lock_, core.upstream(), size, alignment, *r.on,
             [&](void* at) { return core.heap_.add(at, size, alignment, r.on, &r); });
     }
-    /// Returns ready idle chunks to the upstream if `size` more reserved bytes would exceed both
-    /// the most ever reserved and 9/8 of the most live bytes. Makes at most `tries` attempts.
+    /// Gives unused chunks back to the upstream before the pool reserves `size` more bytes. An
+    /// unused chunk has no live block, and no stream uses it. Does nothing unless the reserved
+    /// bytes would exceed their highest number so far and also 9/8 of the peak of live bytes. Makes
+    /// at most `tries` attempts.
     template <class Core>
     void make_way(Core& core, std::size_t size, int tries = 64) {
         if constexpr (!model::idle_chunks_make_room) { return; }
@@ -198,8 +202,6 @@ private:
         std::size_t const eighth =
             saturating_add(core.heap_.most_live(), core.heap_.most_live() / 8);
         std::size_t const then = saturating_add(core.budget_.usage.reserved, size);
-        // Returns no chunk up to 9/8 of the most live bytes: a program that repeats its allocations
-        // could soon need it again.
         if (then <= core.budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         core.heap_.poll_idle();

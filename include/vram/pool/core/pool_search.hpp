@@ -16,8 +16,9 @@ namespace detail {
 /// Failure   `std::bad_alloc` and errors of the platform are thrown.
 /// Threads   Any number of threads may call concurrently.
 struct pool_search {
-    /// Allocates a free block, or returns null. If a wait is needed, first tries to get a chunk
-    /// that the stream can use without a wait, where the upstream has `try_allocate_ready`.
+    /// Allocates a free block for `r`. If the block needs a wait for other streams, the stream of
+    /// `r` first tries to get a new chunk without a wait, if the upstream has `try_allocate_ready`.
+    /// If that fails, waits. Returns null if no free block can be allocated.
     template <class Core>
     static void* take(Core& core, typename Core::request const& r, typename Core::guard& held) {
         if constexpr (reusing_resource<typename Core::upstream_type>) {
@@ -50,8 +51,8 @@ struct pool_search {
         if (void* const p = core.growth_.enlarge(core, r, captured)) { return p; }
         held.lock();
         void* p = core.heap_.take_elsewhere(r, held);
-        // Waits for another thread that is changing mappings, then tries again: that thread may
-        // have left memory that can be mapped.
+        // Another thread may be changing mappings. Waits until that thread is done, and tries
+        // again, because there may then be free memory that can be mapped for `r`.
         while (p == nullptr && !captured && chunks.await_others(held)) {
             held.unlock();
             p = chunks.grow_in_place(core, r, false, false);

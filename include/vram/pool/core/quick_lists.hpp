@@ -26,10 +26,11 @@ class quick_lists {
 public:
     /// Largest size of the blocks that are cached in lists.
     static constexpr std::size_t largest = 1_MiB;
-    /// Largest size of the one large block that is cached outside of the lists.
+    /// Largest size in bytes of a large block that is cached, unless the pool sets another limit.
     static constexpr std::size_t large_limit = 64_MiB;
-    /// A request of at most 1 MiB that finds no ready memory first coalesces only cached blocks of
-    /// at least this size, if chunks cannot grow.
+    /// Size in bytes from which cached blocks are preferred for coalescing (merging). A request
+    /// that needs cached blocks to be coalesced may coalesce only these, and smaller ones if there
+    /// are none.
     static constexpr std::size_t bulky = 128_KiB;
     /// Largest number of bytes by which a block from the list of a larger size class may exceed the
     /// request.
@@ -47,8 +48,8 @@ public:
         return *this;
     }
 
-    /// Removes and returns a cached block of at least `bytes` that the stream `slot` has freed, or
-    /// returns null.
+    /// Removes and returns a cached block of at least `bytes` bytes that was freed by the stream
+    /// with the index `slot`. Returns null if a short search finds no such block.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -57,8 +58,8 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Caches a block freed by the stream `slot` in the list for `bytes`, which may be less than
-    /// the size of the block.
+    /// Adds the block `b`, which the stream with the index `slot` freed, to the list for blocks of
+    /// `bytes` bytes. The block may be larger than `bytes`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);
@@ -72,8 +73,8 @@ public:
     /// Removes and returns the cached large block, or null if there is none.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
-    /// Returns true if the stream `slot` freed the block, no captured graph may use it, and its
-    /// address has the alignment.
+    /// Returns true if the stream with the index `slot` freed the block, no captured graph may use
+    /// the block, and the address of the block has the alignment.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
@@ -94,16 +95,16 @@ public:
     }
 
 private:
-    /// Number of lists; as an index it means "no list".
+    /// Number of lists in a set. `next` returns this number if it finds no block.
     static constexpr std::size_t lists = bins::of(largest) + 1;
-    /// Number of sets of lists, so that streams seldom share one: `take` finds no block behind one
-    /// of another stream.
+    /// Number of sets of lists. The index of a stream selects its set. Streams that share a set can
+    /// hide blocks from each other, because `take` looks only at the first block of a list.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "the largest excess of a block over its request fits into `block::slack`");
 
-    /// A list of cached blocks for each size class, linked by `block::previous`: `block::next`
-    /// belongs to the table of blocks by address.
+    /// A set of lists of cached blocks, one list for each size class. `block::previous` links the
+    /// blocks, because `block::next` belongs to the table of blocks by address.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // bit i is set if list i may contain a block
         block*        first[lists]{};
@@ -119,7 +120,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                // This list is empty: clears its bit, which the fast path of `take` did not clear.
+                // List `i` is empty, but its bit is still set, because `pop` does not clear bits.
                 map[word] &= ~(bits & -bits);
                 bits &= bits - 1;
             }
@@ -139,8 +140,9 @@ private:
         }
     };
 
-    /// Slow path of `take`: removes and returns the first block of the next list above `i` that has
-    /// blocks. Returns null if no list has any, or if that block is not `usable` or too large.
+    /// Slow path of `take`: looks at the first block of the next list above `i` that is not empty.
+    /// Removes and returns this block, or returns null if it is too large or not `usable`. Returns
+    /// null if all these lists are empty.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);

@@ -18,11 +18,12 @@
 namespace vram {
 namespace detail {
 
-/// A bounded queue of the frees of a shard's blocks by threads of other shards. Has its own lock,
-/// so that these threads do not disturb the shard (remote lists: mimalloc, 2019).
+/// A queue of at most `most` frees: threads of other shards (pools of an arena) add frees of this
+/// shard's blocks. The queue has its own lock, so that these threads do not disturb the shard
+/// (remote lists: mimalloc, 2019).
 ///
 /// Failure   `push` returns false if the queue is full or host memory is lacking.
-/// Threads   Any number of threads may call concurrently.
+/// Threads   Any number of threads may call concurrently, but only one at a time calls `drain`.
 template <class Platform>
 class remote_free_list {
 public:
@@ -40,8 +41,8 @@ public:
         stream      on        = {};
     };
 
-    /// Queues the free of a block by a thread of another shard. Returns false if there is no room
-    /// or no host memory.
+    /// Adds the free of a block by a thread of another shard (pool of the arena) to the queue.
+    /// Returns false if the queue is full or host memory is lacking.
     [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
@@ -76,7 +77,7 @@ public:
     template <class Take>
     void drain(Take const& take) noexcept {
         remote_free some[batch];
-        // Keeps the streams' handles valid until the last free was processed.
+        // Keeps the handles of the frees' streams valid until all frees were processed.
         heap_array<hold> held;
         std::size_t      count = 0;
         do {
@@ -89,8 +90,9 @@ private:
     /// Number of frees that `drain` removes each time it takes the lock.
     static constexpr std::size_t batch = 32;
 
-    /// Keeps the handle of the stream `s` valid until its queued frees were processed, so that no
-    /// new stream gets it. Does nothing if the end of `s` is not announced.
+    /// Keeps the handle of the stream `s` valid until the queued frees on `s` were processed.
+    /// Otherwise a new stream could get the same handle. Does nothing if the platform does not
+    /// announce when `s` is destroyed.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -117,10 +119,10 @@ private:
 
     platform_lock<Platform> lock_;
     heap_array<remote_free> queue_; ///< the queued frees, as a ring buffer
-    /// References that keep the handles of the streams of queued frees valid.
+    /// Counted references to the streams of queued frees: they keep the streams' handles valid.
     heap_array<hold> holds_;
-    /// The stream of the last element of `holds_`, for which further frees need no other element.
-    /// Unused if `holds_` is empty.
+    /// The stream of the last element of `holds_`. `keep` adds no second element for this stream.
+    /// Not used if `holds_` is empty.
     stream      newest_{};
     std::size_t first_ = 0;
     std::size_t count_ = 0;

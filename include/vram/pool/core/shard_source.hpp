@@ -15,8 +15,9 @@
 namespace vram {
 namespace detail {
 
-/// The upstream of one shard (pool) of an arena: allocates chunks through the arena's
-/// `chunk_directory`, which records their owner. Two objects with the same directory are equal.
+/// The upstream of one shard (pool) of an arena. Allocates chunks through the arena's
+/// `chunk_directory`, which records for each chunk the shard that owns it. Two objects are equal if
+/// they have the same directory.
 ///
 /// Failure   As `chunk_directory`. `try_allocate` also returns null if host memory is lacking.
 template <synchronous_resource Upstream>
@@ -75,7 +76,7 @@ public:
     }
 
     [[nodiscard]] auto device() const
-        requires located_resource<Upstream>
+        requires names_device<Upstream>
     {
         return all_->upstream().device();
     }

@@ -6,6 +6,7 @@
 /// upstream.
 
 #include <vram/base/error.hpp> // report_error
+#include <vram/concepts/core/and_upstream.hpp>
 #include <vram/concepts/core/is_captured.hpp>
 #include <vram/concepts/core/is_ending.hpp>
 #include <vram/concepts/sited.hpp>
@@ -53,8 +54,9 @@ public:
         auto const held = this->lock_.hold();
         return heaps_.free_memory();
     }
-    /// Returns idle chunks to the upstream while more than `keep` bytes are free, then trims the
-    /// upstream. The host may wait. Returns the bytes given back.
+    /// Returns idle chunks (chunks without a live block) to the upstream while more than `keep`
+    /// bytes are free. Then trims the upstream. The host may wait. Returns the number of bytes
+    /// given back.
     std::size_t trim(std::size_t keep = 0) {
         auto const  seen  = this->seen();
         auto const  waits = seen.watch();
@@ -73,32 +75,30 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// Must be called before a raw `cudaStream_t` is destroyed. Records an event behind its frees,
-    /// so that other streams can reuse the memory.
+    /// Must be called before a raw `cudaStream_t` is destroyed. Records an event behind the frees
+    /// on `s`, so that other streams can reuse the freed memory.
     void retire(stream s) {
         resource_call<platform> const own;
-        {
+        and_upstream::retire(this->upstream_, s, [&] {
             auto const held = this->lock_.hold();
             streams_.retire(s);
-        }
-        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+        });
     }
-    /// If memory may be kept for captured graphs, makes the host wait for the devices of this
-    /// resource's streams, then frees that memory. No such graph may be launched again or be
-    /// captured now.
+    /// Frees the memory that this resource keeps for captured graphs. Graphs that use this memory
+    /// must not be launched again, and no running capture may use this resource. If there may be
+    /// such memory, the host first waits for the devices of this resource's streams.
     ///
     /// Failure   An error of a wait is thrown, and the memory stays kept.
-    /// Streams   Launches on other devices must be complete.
+    /// Streams   Launches of these graphs on any other device must be complete before the call.
     void forget_captures() {
         auto const seen = this->seen();
-        {
+        and_upstream::forget_captures(this->upstream_, [&] {
             auto const waits = seen.watch();
             auto       held  = this->lock_.hold();
             if (streams_.finish_graphs(held)) {
                 for (slab_heap& heap : heaps_) { heap.end_captures(); }
             }
-        }
-        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+        });
     }
 
 protected:
@@ -153,8 +153,9 @@ protected:
             return nullptr;
         }
     }
-    /// Allocates a chunk of `count` blocks and returns one of them for the request `r`. Returns
-    /// null if the limit or, unless `Throwing`, the upstream refuses the chunk.
+    /// Allocates a chunk of `count` blocks, and returns one of its blocks for the request `r`.
+    /// Returns null if the chunk would exceed `max_size`. If the upstream refuses the chunk, throws
+    /// if `Throwing`, and otherwise returns null.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
@@ -163,22 +164,22 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Allocates chunks for `heap` until this resource has reserved `bytes` bytes, or until the
-    /// limit has no room for another block.
+    /// Allocates chunks for `heap` until this resource has reserved `bytes` bytes, or until another
+    /// block would exceed `max_size`.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->budget_.usage.reserved < bytes) {
             std::size_t const missing = bytes - this->budget_.usage.reserved;
             std::size_t const whole   = (missing - 1) / heap.stride() + 1;
             std::size_t const room    = this->room() / heap.stride();
             std::size_t const count   = whole < room ? whole : room;
-            if (count == 0) { return; } // the limit has no room for another whole block
+            if (count == 0) { return; } // another whole block would exceed `max_size`
             std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
             void* const       added =
                 this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
                     heap.add(at, size, nullptr);
                     return at;
                 });
-            if (added == nullptr) { return; } // Other threads have used up the limit.
+            if (added == nullptr) { return; } // other threads have reserved up to `max_size`
         }
     }
 
@@ -220,6 +221,7 @@ protected:
         auto const waits = seen.watch();
         streams_.wait_for_all(out != 0, held);
         held.unlock();
+        if (out != 0) { this->await_memory(); }
         for (slab_heap& heap : heaps_) {
             for (slab_heap::chunk const* c : heap.chunks()) {
                 seen.notify(memory_event_kind::chunk_removed, c->base, c->bytes);
@@ -237,8 +239,9 @@ private:
         entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Allocates a block without a wait, or returns null. If free blocks need a wait, tries a new
-    /// chunk from memory that the upstream has ready for the stream.
+    /// Allocates a free block that needs no wait. If all free blocks need a wait, allocates a block
+    /// in a new chunk from `try_allocate_ready` instead. Returns null on failure, or if the
+    /// upstream does not have `try_allocate_ready`.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool         must_wait = false;

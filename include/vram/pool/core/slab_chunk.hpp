@@ -35,8 +35,8 @@ struct slab_chunk {
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            /// Of a `pending` or `retained` block: the epoch (part of a stream's work) in which the
-            /// stream may still use it; 0 if none was recorded.
+            /// For a `pending` or `retained` block: number of the last part of the stream's work
+            /// (epoch) that may use the block. It is 0 if only captured graphs may use the block.
             std::uint64_t epoch = 0;
             std::size_t   asked; ///< of a live block: the requested size
         };
@@ -45,7 +45,8 @@ struct slab_chunk {
         std::uint32_t slot  = 0;
         unsigned char shift = 0; ///< of a live block: binary logarithm of the requested alignment
         place         at    = place::clean;
-        /// True for a live block that a capture allocated from those kept for graphs (`retained`).
+        /// True for a live block that was allocated from the `retained` blocks during a capture. A
+        /// captured graph may use such a block.
         bool in_graph = false;
     };
 
@@ -90,8 +91,9 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// Marks a live block as free. The stream `slot` may still use it until `epoch` is complete.
-    /// `where`: `retained` if a captured graph may use it, too.
+    /// Marks a live block as free, although the stream with the index `slot` may still use it until
+    /// its `epoch` (a part of its work) is complete. `where` must be `retained` if a captured graph
+    /// may use the block.
     void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
                       place where = place::pending) noexcept {
         --live;
@@ -99,7 +101,8 @@ struct slab_chunk {
         n.epoch = epoch;
         n.at    = where;
     }
-    /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks.
+    /// Returns true if a block of this chunk is free but kept for a captured graph. Cost: at most a
+    /// walk over all blocks.
     [[nodiscard]] bool has_retained() const noexcept {
         if (pending() == 0) { return false; }
         for (entry const& n : entries) {

@@ -14,8 +14,9 @@
 namespace vram {
 namespace detail {
 
-/// Lists of the freed blocks of each stream, by its index `slot`: those it may still use, by age,
-/// and those retained for its captured graphs.
+/// Two lists of freed blocks for each stream; `slot` is the index of the stream. One list contains
+/// blocks that the stream may still use, by age. The other is for blocks that captured graphs may
+/// use.
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
@@ -34,7 +35,8 @@ public:
     }
     [[nodiscard]] std::size_t size() const noexcept { return lists_.size(); }
 
-    /// Removes and returns the block that a stream freed last, or returns null.
+    /// Removes and returns the block that the stream with the index `slot` freed last. Returns null
+    /// if the stream's list is empty.
     [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
         if (slot >= lists_.size() || lists_[slot].newest == nullptr) { return nullptr; }
         stream_lists& s = lists_[slot];
@@ -46,22 +48,24 @@ public:
     [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return at(slot).newest; }
     [[nodiscard]] entry* retained(std::size_t slot) const noexcept { return at(slot).retained; }
 
-    /// Adds a freed block, which its stream may still use, as the newest of that stream.
+    /// Adds a freed block, which its stream may still use, as the newest block in the list of that
+    /// stream.
     void add(entry* n) noexcept {
         stream_lists& s                                    = lists_[n->slot];
         n->older                                           = std::exchange(s.newest, n);
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// Adds a block to the list of its stream as the oldest (freed first), to undo its removal.
+    /// Puts a block that was removed from the list of its stream back into that list, as the oldest
+    /// block (freed first).
     void add_oldest(entry* n) noexcept {
         stream_lists& s                                    = lists_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// Adds a freed block to the list of its stream, sorted by epoch. Cost: a walk over the blocks
-    /// with later epochs.
+    /// Adds a freed block to the list of its stream, which is sorted by epoch (part of the stream's
+    /// work). Cost: a walk over the blocks with later epochs.
     void add_in_order(entry* n) noexcept {
         stream_lists& s = lists_[n->slot];
         n->newer        = nullptr;
@@ -95,7 +99,7 @@ private:
         entry* retained = nullptr;
     };
 
-    /// Returns the lists of the stream `slot`, which are empty if none were reserved.
+    /// Returns the lists of blocks freed by the stream `slot`, or empty lists if it has none yet.
     [[nodiscard]] stream_lists at(std::size_t slot) const noexcept {
         return slot < lists_.size() ? lists_[slot] : stream_lists{};
     }

@@ -20,9 +20,9 @@
 namespace vram {
 namespace detail {
 
-/// A heap of blocks of one size. Allocates the lowest *clean* block (free, used by no stream) of
-/// one chunk, so that other chunks run empty. Other free blocks are in a list of the stream that
-/// freed them, or kept for captured graphs.
+/// A heap of blocks of one size. A free block that no stream uses is *clean*. Clean blocks are
+/// allocated from one chunk first, so that other chunks become empty. A free block that is not
+/// clean is in a list of the stream that freed it, or is kept for captured graphs.
 ///
 /// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing.
 /// Threads   One thread at a time.
@@ -59,8 +59,8 @@ public:
     [[nodiscard]] std::size_t alignment() const noexcept {
         return stride_.alignment() < 2_MiB ? stride_.alignment() : 2_MiB;
     }
-    /// Returns the number of blocks for the next chunk: as many as all chunks have now, but at
-    /// least 64 KiB of blocks and at most `most()`.
+    /// Returns the number of blocks for the next chunk, which usually doubles the heap. The result
+    /// is at least what fits into 64 KiB, at least 1, and at most `most()`.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride();
         std::size_t const n     = total_ > least ? total_ : least;
@@ -82,8 +82,8 @@ public:
         entry* const n = free_lists_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    /// Allocates a block for a capture of the stream `slot`: of the blocks kept for its graphs, the
-    /// one freed last. Returns null if there is none.
+    /// Allocates a block during a capture of the stream with the index `slot`: the block freed last
+    /// among those kept for graphs captured on this stream. Returns null if there is none.
     [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
         entry* const n = take(free_lists_.retained(slot));
         if (n != nullptr) { n->in_graph = true; }
@@ -126,8 +126,8 @@ public:
         return n->address == p && n->at == place::live ? n : nullptr;
     }
 
-    /// Adds to the error `e` of a rejected free whether the block that contains its address is live
-    /// or free. Returns false, and changes nothing, if no block contains it.
+    /// If a block contains the address of the rejected free `e`, adds to `e` whether this block is
+    /// live or free. Returns true if there is such a block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
@@ -148,30 +148,31 @@ public:
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// Frees a live block that the stream `slot` may use until its `epoch` (part of its work) is
-    /// complete. Epochs of one stream must not decrease.
+    /// Frees a live block that the stream with the index `slot` may still use until `epoch` (a part
+    /// of the stream's work) is complete. The epochs of one stream must not decrease.
     void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add(n);
     }
-    /// Undoes the allocation of `n`, which was the oldest free block of the stream `slot`: puts it
-    /// back into the list as the oldest.
+    /// Undoes the allocation of `n`, which was the oldest free block of the stream with the index
+    /// `slot`. `n` becomes the oldest block in the list of that stream again.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);
         free_lists_.add_oldest(n);
     }
-    /// Frees a live block used by a graph. Until `forget_captures`, only captures of the stream
-    /// `slot` can allocate the block.
+    /// Frees a live block that a captured graph may use. Until `forget_captures`, only captures of
+    /// the stream with the index `slot` can allocate the block.
     void retain(entry* n, std::size_t slot) noexcept {
         --live_;
         n->home->make_pending(*n, slot, 0, place::retained);
         n->in_graph = false;
         free_lists_.add_retained(n);
     }
-    /// Frees a block that a graph and the stream `slot` (until `epoch`) may use. No stream can
-    /// allocate the block until `forget_captures`.
+    /// Frees a live block that captured graphs may use, so that no stream can allocate it until
+    /// `forget_captures`. The stream with the index `slot` may still use the block until its
+    /// `epoch` (a part of its work) is complete. `epoch` 0: no stream uses the block.
     void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch, place::retained);
@@ -179,8 +180,9 @@ public:
         n->older    = std::exchange(quarantined_, n);
     }
 
-    /// Makes freed blocks available to all streams after the stream that freed them no longer uses
-    /// them: when `done(slot, epoch)` returns true.
+    /// Makes freed blocks available to every stream if the streams that freed them are done with
+    /// them. `done(slot, epoch)` must return true if the stream with the index `slot` has completed
+    /// its `epoch` (a part of its work).
     template <class Done>
     void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < free_lists_.size(); ++slot) {
@@ -208,8 +210,8 @@ public:
         }
     }
 
-    /// A stream that alone may use the blocks of a new chunk, until its `epoch` (part of its work)
-    /// is complete.
+    /// The stream that may use the blocks of a new chunk at once: the stream with the index `slot`.
+    /// Other streams must wait until the part `epoch` of that stream's work is complete.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;
@@ -224,7 +226,8 @@ public:
         finder_.add(*fresh);
         live_ += fresh->live;
         total_ += fresh->live;
-        // The lowest block is freed last, so that this block is allocated first.
+        // Frees the blocks of the new chunk from the highest to the lowest address, so that the
+        // block with the lowest address is allocated first.
         for (std::size_t i = fresh->entries.size(); i-- != 0;) {
             if (held_by != nullptr) {
                 give(&fresh->entries[i], held_by->slot, held_by->epoch);
@@ -274,7 +277,8 @@ private:
     heap_array<chunk*>  chunks_;
     slab_free_lists     free_lists_;
     chunk*              with_clean_ = nullptr;
-    /// Blocks that `quarantine` has freed: no stream can allocate them until `forget_captures`.
+    /// Blocks freed by `quarantine`, linked by `older`. Captured graphs may use them, so that no
+    /// stream can allocate them until `forget_captures`.
     entry*      quarantined_ = nullptr;
     std::size_t total_       = 0;
     std::size_t live_        = 0;

@@ -54,8 +54,8 @@ public:
         }
         return false;
     }
-    /// Adds to the error of a rejected free the kind of block at its address. Returns false if the
-    /// address is in no block.
+    /// If a block contains the address of the rejected free `e`, adds to `e` whether this block is
+    /// live or free. Returns true if there is such a block.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : *this) {
             if (heap.explain_refusal(e)) { return true; }

@@ -13,9 +13,9 @@
 namespace vram {
 namespace detail {
 
-/// Computes how much of a request must come from free pages, so that the reserved bytes of a pool
-/// do not exceed its peak of live bytes by more than the share `pool_options::slack`. Such pages
-/// are mapped to a second address.
+/// Limits the reserved bytes of a pool of virtual memory. They may exceed the peak of the live
+/// bytes by the fraction `pool_options::slack`. Beyond this limit, the pool maps pages of free
+/// blocks to new addresses instead of reserving more memory.
 ///
 /// Threads   The pool's lock must be held, except for `applies` and `query_device`.
 class slack_limit {
@@ -24,8 +24,8 @@ public:
     [[nodiscard]] static bool applies(Core const& core) noexcept {
         return core.options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// Returns the total memory, in bytes, of the device of the request `r`. Returns 0 if it is not
-    /// needed (with `remap`, or without a slack limit) or if the query fails.
+    /// Returns the total memory, in bytes, of the device on which the request `r` gets memory.
+    /// Returns 0 if `excess` does not need this number, or if the query fails.
     template <class Core>
     [[nodiscard]] static std::size_t query_device(Core const&                   core,
                                                   typename Core::request const& r) noexcept {
@@ -34,13 +34,14 @@ public:
             return core.device_memory(r.on).total;
         } catch (...) { return 0; } // an allocation from the device reports the error
     }
-    /// Stores a result of `query_device`, unless it is 0.
+    /// Stores the total memory of the device, in bytes. Ignores 0, which means unknown.
     void set_device(std::size_t bytes) noexcept {
         if (bytes != 0) { device_ = bytes; }
     }
 
-    /// A growth for `r` would reserve `fresh` bytes. Returns how many of these must come from free
-    /// pages instead to keep the slack limit, or 0 if the limit does not apply.
+    /// Called before the pool grows by `fresh` bytes for the request `r`. Returns how many of these
+    /// bytes would exceed the limit on reserved bytes. For these, the pool maps pages of free
+    /// blocks instead of new memory. Returns 0 if the limit is not exceeded or does not apply.
     template <class Core>
     [[nodiscard]] std::size_t excess(Core const& core, std::size_t fresh,
                                      typename Core::request const& r) const noexcept {
@@ -50,9 +51,8 @@ public:
         std::size_t const then  = saturating_add(core.budget_.usage.reserved, fresh);
         std::size_t const floor = core.options_.slack == 0 ? 0 : sharing_threshold();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // The slack limit does not apply if the reserved addresses exceed `most_addresses` times
-        // the peak of live bytes or, if known, the device's total memory: second addresses use up
-        // more.
+        // The limit does not apply if the pool has reserved very many addresses, because mapping
+        // pages of free blocks to new addresses would use up even more.
         std::size_t const addresses = core.heap_.blocks().reserved();
         bool const        beyond    = device_ != 0 && addresses > device_;
         if (beyond || addresses / most_addresses > most) { return 0; }
@@ -62,19 +62,19 @@ public:
     }
 
 private:
-    /// The slack limit does not apply while the reserved addresses exceed this multiple of the peak
-    /// of live bytes: mapping pages to second addresses would use up more addresses.
+    /// If the reserved addresses exceed this multiple of the peak of live bytes, the limit does not
+    /// apply. Mapping pages to new addresses would then use up too many addresses.
     static constexpr std::size_t most_addresses = 6;
 
-    /// Returns how many bytes may be reserved before a slack limit above 0 applies: for so little
-    /// memory, mapping pages to second addresses is not worth the time.
+    /// Returns the number of reserved bytes up to which a limit with a `slack` above 0 does not
+    /// apply. In such a small pool, the memory saved is not worth the time for mapping pages.
     [[nodiscard]] std::size_t sharing_threshold() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
 
-    /// The total memory of the device, in bytes, that `set_device` last stored; 0 if unknown.
-    /// Limits the reserved addresses, if known.
+    /// Total memory of the device in bytes, or 0 if unknown. If it is known and more bytes of
+    /// addresses than this are reserved, the limit does not apply.
     std::size_t device_ = 0;
 };
 

@@ -15,16 +15,17 @@
 namespace vram {
 namespace detail {
 
-/// Assigns each stream a seat (the index of a shard): a new stream gets the seat with the fewest
-/// streams. Searches take no lock and may return the seat of another stream: this is harmless,
-/// because every shard can serve every stream.
+/// Assigns each stream a seat: the index of a shard (one of the pools of an `arena`). A new stream
+/// gets the seat with the fewest streams. Searches take no lock and may return the seat of another
+/// stream. This is harmless, because every shard can serve every stream.
 ///
 /// Failure   The constructor throws `std::bad_alloc`.
 /// Threads   Any threads may call concurrently; a move needs exclusive access.
 class stream_affinity {
 public:
-    /// Largest number of streams with an assigned seat (shard index). Before one more is added, all
-    /// are forgotten, and streams get seats again when they next call.
+    /// Largest number of streams that have an assigned shard at one time. Before one more stream
+    /// gets a shard, all assignments are forgotten. The other streams then get a shard again at
+    /// their next call.
     static constexpr std::size_t most = 256;
 
     /// Creates an empty object, to which another one must be assigned before use.
@@ -36,8 +37,8 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// Returns the seat (shard index) of the stream with this key, which is not 0. A new stream is
-    /// assigned a seat.
+    /// Returns the seat (the index of the shard) of the stream with this key. The key must not be
+    /// 0. Assigns a seat to a new stream.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
@@ -45,8 +46,8 @@ public:
             if (here == 0) { return assign(key); }
         }
     }
-    /// Removes the stream with this key, if known, and no longer counts it among the streams of its
-    /// seat (shard index).
+    /// Removes the stream with this key, if known. The seat of the stream (the index of its shard)
+    /// then counts one stream less.
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -92,7 +93,7 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        // The key is stored last: a reader of the key then also sees the seat.
+        // Stores the key last, so that a thread that reads the key also sees the stream's seat.
         cells_[i].key.store(e.key, std::memory_order_release);
     }
     /// Returns the index of the hash table's cell with this stream key or, if the key is absent, of
@@ -129,7 +130,7 @@ private:
 
     lock                      lock_;
     heap_array<cell>          cells_;
-    heap_array<std::uint32_t> taken_; ///< number of streams of each seat (index of a shard)
+    heap_array<std::uint32_t> taken_; ///< number of streams assigned to each seat (shard)
     std::size_t               known_ = 0;
 };
 

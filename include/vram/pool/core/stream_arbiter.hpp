@@ -20,22 +20,24 @@
 namespace vram {
 namespace detail {
 
-/// Selects free memory for a request: first memory that the stream may use at once, then memory
-/// that, as a query shows, no stream uses, then memory for which the stream, or the host, must
-/// wait. Also records the last uses of freed blocks. A stream under capture neither waits nor
-/// queries events.
-/// `Candidates` are the free memory of a heap; a place is a part of a free block:
+/// Selects free memory for a request of a stream or of the host. The first choice is memory that
+/// may be used at once. Otherwise events may be queried, to find memory that no stream uses any
+/// more. The last choice is memory for which the requesting stream, or the host, waits. A stream
+/// that is being captured neither waits nor queries events. The class also records which stream may
+/// still use a freed block.
+/// A `Candidates` object gives access to the free memory of one heap. A place is a part of a free
+/// block:
 ///
-///     find(price)                 returns the place with the least `cost` (wait), in block `where`
-///     query()                     queries events; returns true to search again
-///     uses(place), uses_of(block) return the pending uses
-///     take(place, captured)       allocates a place
-///     reserve(place)              reserves a place during a wait of the host
-///     accept(block)               allocates a reserved block
-///     put_back(block)             undoes `reserve`
+///     find(price)                 returns the best place: its block `where`, and its wait `cost`
+///     query()                     queries events; returns true if `find` is to be called again
+///     uses(place), uses_of(block) return which streams may still use the memory
+///     take(place, captured)       allocates a place without a wait of the host
+///     reserve(place)              withholds a place from other threads while the host waits
+///     accept(block)               after the wait: allocates the block that `reserve` returned
+///     put_back(block)             after a failed wait: undoes `reserve`
 ///     retain(block, timeline)     keeps memory freed during a capture for the captured graph
 ///
-/// Functions with a `guard` release the lock during waits.
+/// Functions with a `guard` parameter release the lock while the host waits.
 ///
 /// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the heap's lock.
@@ -52,7 +54,8 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
 
-    /// The stream that asks for memory, and its record. Both pointers are null for the host.
+    /// The stream that requests memory, and its timeline (the record of the stream's progress).
+    /// Both pointers are null if the host requests memory.
     struct asker {
         stream const* on   = nullptr;
         timeline*     mine = nullptr;
@@ -60,19 +63,23 @@ public:
         /// nor query them.
         bool captured = false;
     };
-    /// Returns true if the stream is being captured. Returns false for the host (null).
+    /// Returns true if the stream is being captured. For the legacy default stream of CUDA, also
+    /// returns true if the capture of another stream forbids its use. Returns false for the host
+    /// (null).
     [[nodiscard]] static bool is_captured(stream const* on) {
         return detail::is_captured<Platform>(on);
     }
-    /// Returns the requesting stream `on` (null: the host) with its timeline. If captures are
-    /// tracked (`graphs`), also queries if the stream is being captured.
+    /// Returns the requesting stream `on` and its timeline (the record of its progress). Both are
+    /// null for the host. With `pool_options::graphs`, also queries if the stream is being
+    /// captured.
     [[nodiscard]] asker asker_for(stream const* on) {
         timeline* const mine = on != nullptr ? &timelines_.of(*on) : nullptr;
         return {on, mine, graphs_ && is_captured(on)};
     }
 
-    /// Allocates memory of `candidates` for the asker, after a wait if needed, or returns null. If
-    /// `must_wait` is not null, sets it to true instead of waiting, and returns null.
+    /// Allocates from `candidates`, the free memory of a heap, for `who` (a stream or the host). If
+    /// `must_wait` is null, this stream or the host waits if needed. If `must_wait` is not null,
+    /// nothing waits, and `*must_wait` becomes true if a wait would help. Returns null on failure.
     template <class Candidates>
     [[nodiscard]] auto acquire(Candidates& candidates, asker who, guard& held, bool* must_wait)
         -> decltype(candidates.put_back(nullptr)) {
@@ -92,21 +99,21 @@ public:
                 continue;
             }
             if (!std::exchange(*must_wait, true)) {
-                // Streams may be done although no query has shown that yet: records and queries
-                // their events.
+                // Queries if the streams that may still use the memory are done with it by now.
+                // `ask` also records the events that this query needs.
                 timelines_.ask(candidates.uses(place));
                 continue;
             }
             timeline const* const captured = timelines_.in_capture(candidates.uses(place));
             if (captured == nullptr) { return nullptr; }
             make_unavailable(*captured, [&] { candidates.retain(place.where, *captured); });
-            // No wait helps, because a captured stream may use the place: resets `must_wait`, and
-            // searches for another place.
+            // A stream that is being captured may use the memory, so a wait would not help. The
+            // loop searches for other memory.
             *must_wait = false;
         }
     }
-    /// Makes the stream of `mine` (null: the host) wait for the users of the memory at `place`, and
-    /// allocates it. Returns null if one of the users is being captured.
+    /// Makes the stream of `mine` (null: the host) wait for the streams that may still use the
+    /// memory at `place`, then allocates this memory. Returns null if a capture prevents the wait.
     template <class Candidates, class Place>
     [[nodiscard]] auto take_after_wait(Candidates& candidates, Place const& place, timeline* mine,
                                        guard& held) -> decltype(candidates.put_back(nullptr)) {
@@ -116,10 +123,11 @@ public:
             captured = timelines_.order(*mine, candidates.uses(place));
             if (captured == nullptr) { return candidates.take(place, false); }
         } else {
-            // Other threads may allocate during the wait, so the place is reserved first.
+            // Reserves the memory before the host waits, because other threads may allocate during
+            // the wait.
             b = candidates.reserve(place);
             try {
-                do { // again if other threads have added uses of this memory during the wait
+                do { // repeats the wait if other threads have added uses of the memory meanwhile
                     captured = timelines_.finish(candidates.uses_of(b), held);
                 } while (captured == nullptr && !is_ready(candidates.uses_of(b)));
             } catch (...) {
@@ -132,9 +140,9 @@ public:
         make_unavailable(*captured, [&] { candidates.retain(b, *captured); });
         return nullptr;
     }
-    /// Makes the host wait for the streams in `held`. If a capture prevents the wait for one,
-    /// stops, and makes its freed memory unavailable, so that the caller can search for other
-    /// memory.
+    /// Makes the host wait for the streams in `held`, which may still use freed memory. If a
+    /// capture prevents the wait for a stream, the function returns at once. The memory freed on
+    /// that stream is then withheld, so that the next search finds other memory.
     template <class Retain>
     void wait_on_host(tags const& held, guard& lock, Retain const& retain) {
         timeline const* const captured = timelines_.finish(held, lock);
@@ -145,14 +153,15 @@ public:
 
     /// The result of recording the last use of a freed block.
     enum class freed {
-        recorded, ///< the stream that may still use the block was recorded
-        idle,     ///< no stream uses the block any more, so no stream was recorded
-        /// The use could be neither recorded nor waited for, so the block must stay live.
+        recorded, ///< the stream that freed the block is recorded as a user of the block
+        idle,     ///< no stream uses the block any more, for example after a wait
+        /// The stream that freed the block can neither be recorded as a user of the block nor
+        /// waited for. The block must stay live.
         lost,
     };
-    /// Records a free on the stream `s` by `record(slot, epoch)`: the index of the stream, and the
-    /// part (epoch) of its work that may still use the block. On failure, reports the error and
-    /// waits for `s`.
+    /// Records that the stream `s`, which freed the block at `p`, may still use the block. Calls
+    /// `record(slot, epoch)` with the index of the stream and the number of the part of its work
+    /// that may use the block. On failure, reports the error and makes the host wait for `s`.
     template <class Record>
     [[nodiscard]] freed record_free(stream s, void* p, std::size_t bytes,
                                     Record const& record) noexcept {
@@ -168,8 +177,9 @@ public:
         } catch (...) { report_unrecorded(p, name_of_stream<Platform>(s)); }
         return waited(timelines_.wait_for_user(s), p, bytes, name_of_stream<Platform>(s));
     }
-    /// Same as `record_free` for a free that another thread queued. Does not query `s`, which that
-    /// thread may be capturing; on failure waits for whole devices.
+    /// Same as `record_free`, for a free that another thread has queued. Makes no query of `s`,
+    /// because that thread may be capturing `s`. If `s` cannot be recorded as a user of the block,
+    /// the host waits for the devices of all known streams.
     template <class Record>
     [[nodiscard]] freed record_remote_free(stream s, void* p, std::size_t bytes,
                                            Record const& record) noexcept {
@@ -181,8 +191,8 @@ public:
         } catch (...) { report_unrecorded(p, {}); }
         return waited(timelines_.wait_for_all_devices(), p, bytes, {});
     }
-    /// With `event_policy::eager`, tries to record an event behind the frees on the stream of the
-    /// timeline `its`. Otherwise does nothing.
+    /// With `event_policy::eager`, tries to record an event behind the frees on the stream that has
+    /// the timeline `its` (the record of the stream's progress). With `lazy`, does nothing.
     void record_if_eager(timeline& its) noexcept {
         if (events_ == event_policy::eager) { its.try_record(); }
     }
@@ -198,8 +208,8 @@ public:
         return timelines_.of(held, nullptr, false) == availability::ready;
     }
     [[nodiscard]] bool tracks_graphs() const noexcept { return graphs_; }
-    /// `plain` returns true if a free neither records an event nor queries the capture status
-    /// (`event_policy::lazy` without `graphs`).
+    /// `plain()` is true with `event_policy::lazy` and without `pool_options::graphs`. A free then
+    /// records no event, and does not query if the stream is being captured.
     [[nodiscard]] bool                              plain() const noexcept { return plain_; }
     [[nodiscard]] stream_timelines<Platform>&       timelines() noexcept { return timelines_; }
     [[nodiscard]] stream_timelines<Platform> const& timelines() const noexcept {
@@ -207,8 +217,10 @@ public:
     }
 
 private:
-    /// Withholds the memory that a captured stream has freed since its last event: until the next
-    /// request or, if frees do not query captures (`plain_`), by `retain` until `forget_captures`.
+    /// Called if nothing can wait for the stream of `captured`, because it is being captured. Other
+    /// streams then cannot get the memory that this stream has freed since its last event. If
+    /// `plain_` is true, `retain` withholds the memory until `forget_captures`. Otherwise it is
+    /// withheld until the next request.
     template <class Retain>
     void make_unavailable(timeline const& captured, Retain const& retain) noexcept {
         plain_ ? retain() : timelines_.exclude(captured.slot());
@@ -219,8 +231,8 @@ private:
                        .stream  = of,
                        .call    = "recording the stream of a free"});
     }
-    /// `done`: the host has waited for the users of a freed block. Returns `idle` then; otherwise
-    /// reports a leak and returns `lost`.
+    /// `done`: true if the host has waited for the work that may use the block at `p`. Returns
+    /// `idle` then. Otherwise reports the block as a leak and returns `lost`.
     static freed waited(bool done, void* p, std::size_t bytes, stream_name const& of) noexcept {
         if (done) { return freed::idle; }
         report_error({.kind    = error_kind::leak,

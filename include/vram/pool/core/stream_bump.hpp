@@ -20,8 +20,9 @@
 namespace vram {
 namespace detail {
 
-/// The memory of a `monotonic`, and the records of its streams. Does not call the upstream.
-/// Functions with a `guard` release the lock during waits of the host.
+/// The memory of a `monotonic`, and the timelines (records of progress) of the streams that use it.
+/// Does not call the upstream. Functions with a `guard` parameter release the lock while the host
+/// waits.
 ///
 /// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the resource's lock.
@@ -32,7 +33,8 @@ public:
     using guard  = typename platform_lock<Platform>::guard;
     using chunk  = bump_chunk<stream>;
 
-    /// A request. If `on` is null, any stream must be able to use the memory without a wait.
+    /// A request for memory. `on`: the stream that will use the memory. If `on` is null, any stream
+    /// must be able to use the memory without a wait.
     struct request {
         std::size_t   bytes;
         std::size_t   alignment;
@@ -41,8 +43,8 @@ public:
 
     stream_bump(event_policy events, bool graphs) noexcept : uses_{events, graphs} {}
 
-    /// Allocates a block from the reserved memory, if necessary after the stream of `r` (null: the
-    /// host) waits for earlier users. Returns null without room.
+    /// Allocates a block from the reserved memory. If other streams may still use the memory, the
+    /// stream of `r` (null: the host) waits for them. Returns null if no chunk has usable room.
     [[nodiscard]] void* take(request const& r, guard& held) {
         uses_.forget_ended();
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
@@ -74,8 +76,8 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                // The requesting stream is being captured and must not wait. Searches again, now
-                // for memory that a captured stream may use.
+                // The requesting stream is being captured, and must not wait. Repeats the search,
+                // now for memory that needs no wait.
                 captured = true;
                 continue;
             }
@@ -83,8 +85,8 @@ public:
                                                 ? uses_.timelines().order(*mine, costly)
                                                 : uses_.timelines().finish(costly, held);
             if (held_up != nullptr) { uses_.exclude_or_retain(*held_up); }
-            // The next round searches again: another use may remain, or another thread may have
-            // allocated here during the wait.
+            // During the wait, another thread may have allocated the memory, or added a stream that
+            // uses it. The loop therefore searches again.
         }
         return nullptr;
     }
@@ -97,7 +99,7 @@ public:
         timeline* const mine     = r.on != nullptr ? &uses_.timelines().of(*r.on) : nullptr;
         bool const      in_graph = mine != nullptr && uses_.in_graph(*r.on);
         fresh.reserve();
-        if (order != nullptr) { // other streams must wait for `order` before they use the chunk
+        if (order != nullptr) {
             fresh.wait_for({fresh.begin(), fresh.end(), mine->epoch_of_free(), mine->slot()});
         }
         chunk& c = stack().add_current(std::move(fresh));
@@ -108,13 +110,14 @@ public:
     /// The result of `give`, which frees a block.
     enum class freed {
         done,     ///< the block now counts as free
-        no_block, ///< there is no such block, and nothing has changed
-        /// The stream that may still use the block could be neither recorded nor waited for, so the
-        /// block stays live.
+        no_block, ///< invalid free: no live block can have this address and size
+        /// The stream that frees the block can neither be recorded as a user of the block nor
+        /// waited for. The block stays live.
         lost,
     };
-    /// Counts the `bytes` at `p` as free, and returns `done`, or tells why not. The stream `on`
-    /// (null: none) may still use them; they are reused only after `unwind`.
+    /// Counts the `bytes` bytes at `p` as free. Their memory is reused only after `unwind`. The
+    /// stream `on` (null: no stream) may still use them. Returns `done`, or the reason of a
+    /// failure.
     [[nodiscard]] freed give(void* p, std::size_t bytes, stream const* on) noexcept {
         auto const   at = reinterpret_cast<std::uintptr_t>(p);
         chunk* const c  = stack().used_around(p);
@@ -125,8 +128,9 @@ public:
         live -= bytes;
         return freed::done;
     }
-    /// Completes the error of a rejected free of an address in a chunk: `wrong_size` if the address
-    /// is below the bump pointer, and the bytes are 0 or reach beyond it; otherwise `double_free`.
+    /// Finds out why a free was rejected, if its address is in a chunk. The kind of the error
+    /// becomes `wrong_size` if the address is allocated, but the size is 0 or reaches beyond the
+    /// allocated part of the chunk. Otherwise the kind becomes `double_free`.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         if (!stack().owns(e.what.pointer)) { return; }
         chunk const* const c  = stack().used_around(e.what.pointer);
@@ -137,9 +141,10 @@ public:
         }
     }
 
-    /// Frees the blocks since the mark `serial` (0: all), and returns the sum of their live bytes.
-    /// First calls `visit(address, bytes)` with the freed range of each chunk. If the use by the
-    /// stream `on` can be neither recorded nor awaited, frees nothing and returns 0.
+    /// Frees the blocks allocated since the mark with the number `serial`, or all blocks if it is
+    /// 0. `on`: the stream that may still use them, or null. Calls `visit(address, bytes)` for the
+    /// freed range of each chunk. Returns the number of live bytes that were freed. If this use by
+    /// `on` can be neither recorded nor waited for, frees nothing and returns 0.
     template <class Visit>
     std::size_t unwind(std::uint64_t serial, stream const* on, Visit const& visit) noexcept {
         if (on != nullptr && !uses_.record_unwind(serial, *on)) { return 0; }
@@ -153,14 +158,14 @@ public:
         return stack().go_back(serial);
     }
 
-    /// Removes and returns a chunk without an allocated block, perhaps after a wait of the host.
-    /// Returns 0 bytes if none is available.
+    /// Removes and returns a chunk without an allocated block. If streams may still use all such
+    /// chunks, the host waits first. If no chunk can be removed, returns a chunk of 0 bytes.
     [[nodiscard]] chunk remove_idle(guard& held) {
         uses_.forget_ended();
         uses_.timelines().readmit();
         for (;;) {
-            // The pending use for which the host waits if streams use every chunk without allocated
-            // blocks. Empty: no wait helps.
+            // Pending uses, by streams, of one chunk without an allocated block. If streams may
+            // still use all such chunks, the host waits for these uses. Empty if no wait helps.
             tags              awaited;
             std::size_t const first_idle = stack().first_idle();
             for (std::size_t i = stack().chunks().size(); i-- != first_idle;) {
@@ -181,8 +186,8 @@ public:
     /// Called when the resource ends: makes the host wait until no stream uses freed memory.
     void wait_for_all(guard& held) noexcept { uses_.timelines().wait_for_all(held); }
 
-    /// `uses` returns the chunks, the marks (positions for `unwind`) and the streams' records;
-    /// `stack` only the chunks and the marks.
+    /// `uses` returns the record of the chunks, the marks (positions for `unwind`) and the streams.
+    /// `stack` returns the part of this record with the chunks and the marks.
     [[nodiscard]] bump_uses<Platform>&       uses() noexcept { return uses_; }
     [[nodiscard]] bump_uses<Platform> const& uses() const noexcept { return uses_; }
     [[nodiscard]] bump_stack<stream>&        stack() noexcept { return uses_.stack(); }

@@ -24,8 +24,9 @@
 namespace vram {
 namespace detail {
 
-/// The reserved memory of a pool, its cached blocks, and the records of its streams. Does not call
-/// the upstream. Functions with a `guard` release the lock during waits of the host.
+/// The reserved memory of a pool, its cached blocks (free blocks in lists by size), and the
+/// timelines (records of progress) of its streams. Does not call the upstream. Functions with a
+/// `guard` parameter release the lock while the host waits.
 ///
 /// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the pool's lock.
@@ -39,8 +40,8 @@ public:
     using chunk           = block_heap::chunk;
     using chunk_extension = block_heap::chunk_extension;
 
-    /// `apart`: small blocks come from separate chunks. `large_limit`: largest size of the one
-    /// large block that is cached when freed; 0: none is cached.
+    /// `apart`: true if small blocks come from chunks of their own. `large_limit`: largest size in
+    /// bytes of a large block that is cached after its free. 0: no large block is cached.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = quick_lists::large_limit) noexcept
         : cache_{apart, large_limit}, arbiter_{events, graphs} {}
@@ -62,11 +63,11 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Fast path of a free on the stream `s`: caches the block. Returns false, and changes nothing,
-    /// if `give` must check the free, query a capture, record an event or create a stream's record.
+    /// Fast path of a free on the stream `s`. Returns true if the block was freed and cached.
+    /// Returns false if nothing was changed: the caller must then call `give`.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
-        if (!handed_out_as(b, bytes, alignment) || !arbiter_.plain()) { return false; }
+        if (!handed_out_as(b, bytes, alignment) || !quick_frees_) { return false; }
         timeline* c = nullptr;
         try {
             c = timelines().known(s);
@@ -74,26 +75,26 @@ public:
         if (c == nullptr) { return false; }
         counts_.retract(b->bytes);
         block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
-        // Chooses the quick list (cached blocks of one size) by the requested size: reading
-        // `b->bytes`, which may be larger, would delay the next allocation from that list.
+        // The requested size selects the list of cached blocks. The size of the block, `b->bytes`,
+        // may be larger, but reading it would delay the next allocation.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         cache_.put(b, exact, c->slot(), counts_, is_complete());
         return true;
     }
-    /// Allocates from the reserved memory, or returns null. `all`: examines every free block. If a
-    /// wait is needed and `must_wait` is not null, sets it to true instead of waiting.
+    /// Allocates from the reserved memory. If `must_wait` is null, waits if needed. Otherwise never
+    /// waits, and sets `*must_wait` to true if a wait would help. `all`: examines every free block.
+    /// Returns null if no block was allocated.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps().of(r.bytes), r, held, all, must_wait);
     }
-    /// Allocates from the heap of the other range of sizes (small or large), if necessary after a
-    /// wait. Returns null if no block fits.
+    /// Allocates a small block from the heap for large blocks, or a large block from the heap for
+    /// small blocks. Waits if necessary. Returns null if no block fits.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps().other_than(heaps().of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// Allocates a small block in a free block of the heap for large ones, without a wait, or
-    /// returns null. After 16 such blocks it returns null once: the heap for small ones may then
-    /// grow.
+    /// Allocates a small block from the heap for large blocks, or returns null. Never waits.
+    /// Returns null after every 16 such blocks, so that the heap for small blocks can grow.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps().other_than(heaps().of(r.bytes));
         if (!heaps().is_small(r.bytes)) { return nullptr; }
@@ -114,16 +115,16 @@ public:
     }
 
     /// Frees the block `b`, which the stream `on` (null: none) may still use. Returns false, and
-    /// changes nothing, if the free is invalid. `remote`: another thread queued the free.
+    /// changes nothing, if the free is invalid. `remote`: another thread has queued the free.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
                             bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle : record_free(*on, b, remote);
-        // The free was valid, hence true, but its stream could be neither recorded nor waited for:
-        // the block stays live.
+        // The block stays live, because `on` can neither be recorded as a user of the block nor
+        // waited for. The result is true, because the free is valid.
         if (how == freed::lost) { return true; }
-        // Clears the stream of an earlier free of this memory. `several` marks a list of uses,
-        // which stays because it contains uses by captured graphs.
+        // If no stream uses the block, forgets an earlier user. Keeps a list of users (`several`),
+        // because it contains captured graphs.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         counts_.retract(b->bytes);
         if (how == freed::recorded && arbiter_.plain()) {
@@ -146,8 +147,8 @@ public:
         survey().explain_refusal(e);
     }
 
-    /// Adds a chunk that only the stream `on` (null: any) may use without a wait. If `r` is not
-    /// null, allocates it from that chunk; otherwise returns null.
+    /// Adds a chunk that only the stream `on` (null: every stream) may use without a wait. If `r`
+    /// is not null, allocates `*r` in this chunk and returns its address. Otherwise returns null.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -160,13 +161,13 @@ public:
             held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // Other streams must wait for an event of `on` before they use the chunk. With
-        // `event_policy::eager`, records it now, because `on` may be destroyed before that.
+        // With `event_policy::eager`, an event is recorded now. Other streams can wait for it
+        // before they use the chunk, even if `on` was destroyed meanwhile.
         if (mine != nullptr) { arbiter_.record_if_eager(*mine); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Removes and returns a chunk without a live block, if necessary after a wait of the host for
-    /// its users. If there is none, the result has 0 bytes.
+    /// Removes and returns a chunk without a live block. If streams may still use all such chunks,
+    /// the host waits first. If no chunk can be removed, returns a chunk of 0 bytes.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = timelines().for_asker(nullptr, false);
         timelines().readmit();
@@ -182,23 +183,23 @@ public:
         } // other threads may have allocated during the wait, so search again
     }
 
-    /// Returns the plan to extend the chunk that needs the fewest more bytes for `r`, and blocks
-    /// other plans for it until `end_growth`. Null `base`: there is none. `from(last block of a
-    /// chunk)` returns the first address permitted for `r`.
+    /// Selects the chunk that needs the fewest additional bytes for the request `r`, and reserves
+    /// it until `end_growth`. If no chunk can grow, `base` of the result is null. `from(b)` returns
+    /// the first address permitted for `r` if `b` is the last block of a chunk.
     template <class From = block_heap::front_of>
     [[nodiscard]] chunk_extension begin_growth(request const& r, From const& from = {}) {
         timeline* const mine  = r.on != nullptr ? &timelines().of(*r.on) : nullptr;
         auto const      price = timelines().for_asker(mine, arbiter::is_captured(r.on));
         return heaps().of(r.bytes).begin_growth(r.bytes, r.alignment, price, from);
     }
-    /// Ends the growth that `begin_growth` has planned: the chunk has `by` more bytes of addresses
-    /// at its end, without physical memory yet. 0: the growth failed.
+    /// Ends the growth `m` that `begin_growth` began. `by`: number of bytes by which the end of the
+    /// chunk moved, or 0 if the growth failed. These bytes have no physical memory yet.
     void end_growth(chunk_extension const& m, std::size_t by) noexcept {
         heaps().end_growth(m, by);
     }
 
-    /// Removes and returns a chunk that has no live block and is used by no stream, or a chunk
-    /// without bytes. Never waits.
+    /// Removes and returns a chunk that has no live block and that no stream uses. Never waits.
+    /// Returns a chunk of 0 bytes if there is none.
     [[nodiscard]] chunk remove_ready() {
         auto const price = timelines().for_asker(nullptr, false);
         flush_quick_lists();
@@ -215,8 +216,9 @@ public:
         return some;
     }
     void ask_streams() { timelines().poll(); }
-    /// Prepares `remove_ready`: records the events that are missing behind frees in chunks without
-    /// a live block, and queries all events, so that it finds unused chunks.
+    /// Queries the events of all streams, so that `remove_ready` finds chunks that no stream uses.
+    /// If a stream may still use a chunk without a live block, tries to record an event on that
+    /// stream, and queries again.
     void poll_idle() {
         poll();
         heaps().for_each_chunk([&](chunk const& c) {
@@ -230,22 +232,23 @@ public:
         timelines().poll();
         coalesce_pending();
     }
-    /// Coalesces the blocks that streams no longer use. If there are several streams, first tries
-    /// to record the events that are missing behind frees, because only events show that a stream
-    /// is done.
+    /// Coalesces (merges) the free blocks that streams no longer use. If there are several streams,
+    /// first tries to record an event on each stream that has freed memory since its last event:
+    /// only events show that a stream is done.
     void poll_all() {
         timelines().try_record_all();
         poll();
     }
-    /// Makes the host wait until no stream uses freed memory, except in captured graphs, and
-    /// coalesces that memory. Returns false if a running capture prevented a wait.
+    /// Makes the host wait once for each stream that may use freed memory, then merges adjacent
+    /// free blocks where possible. Memory kept for captured graphs stays unavailable. Returns false
+    /// if a capture prevented a wait.
     bool finish(guard& held) {
         bool const all = timelines().finish_all(held);
         coalesce_pending();
         return all;
     }
-    /// Makes the host wait for all streams; first for whole devices if a block is still live,
-    /// because its users are unknown. Never throws.
+    /// Makes the host wait until no stream uses freed memory. If a block is still live, its users
+    /// are unknown, so the host first waits for whole devices. Never throws.
     void wait_for_all(guard& held) noexcept {
         if (live_bytes() != 0) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
@@ -259,8 +262,9 @@ public:
     }
     void forget_captures(guard held) {
         if (timelines().finish_graphs(held) == 0) { return; }
-        flush_quick_lists(); // `end_captures` requires empty quick lists
+        flush_quick_lists(); // `end_captures` requires that no block is cached
         heaps().end_captures();
+        quick_frees_ = arbiter_.plain();
         coalesce_pending();
     }
 
@@ -306,13 +310,13 @@ protected:
     [[nodiscard]] auto const& timelines() const noexcept { return arbiter_.timelines(); }
     [[nodiscard]] auto        survey() const noexcept { return block_survey<InPlace>{heaps()}; }
 
-    // Size in bytes of the largest free block in which `take_in_hole` places small blocks. Larger
-    // ones stay available for large requests.
+    // Largest size in bytes of a free block that `take_in_hole` divides for small blocks. This
+    // function does not divide larger free blocks, which large requests may need.
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
     // Returns a function that takes a `tag` (a stream's pending use of freed memory) and returns
-    // true if that use is complete. It captures `this`, which a fast free has in a register.
+    // true if that use is complete.
     [[nodiscard]] auto is_complete() const noexcept {
         return [this](tag const& t) { return timelines().is_complete(t); };
     }
@@ -320,12 +324,13 @@ protected:
         auto const who = arbiter_.asker_for(r.on);
         if (r.bytes > quick_lists::largest) { cache_.flush_large(is_complete()); }
         if (heap.was_all_freed() && timelines().several()) { coalesce_all(heap, r); }
-        // Before a large request divides a ready block, queries if streams are done with a block
-        // that fits better.
+        // A stream's request for a large block may query events once. A block that fits better than
+        // the found one may then be available.
         bool const asks =
             who.mine != nullptr && !who.captured && r.bytes > free_blocks::worth_asking;
         candidates   found{cache_, arbiter_, &counts_, heap, r, all, asks};
         block* const b = arbiter_.acquire(found, who, held, must_wait);
+        if (b != nullptr && b->slot == block::several) { quick_frees_ = false; }
         return b != nullptr ? b->pointer() : nullptr;
     }
 
@@ -334,8 +339,8 @@ protected:
     void coalesce_all(block_heap& heap, request const& r) {
         if (arbiter::is_captured(r.on)) { return; }
         timelines().try_record_all();
-        // Queries all events several times: an event just recorded on an idle stream is complete
-        // only after some microseconds.
+        // Queries the events of all streams four times: an event just recorded on an idle stream is
+        // complete only after some microseconds.
         for (int looks = 0; looks < 4; ++looks) { timelines().poll(); }
         flush_quick_lists();
         heap.coalesce_all(is_complete());
@@ -361,18 +366,17 @@ protected:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Replaces the recorded use of a block that is being freed: the stream number `slot` may use
-    /// it until the end of `epoch` (part of its work). Uses by captured graphs stay recorded.
+    /// Records that the stream with the index `slot` may use the freed block `b` until `epoch` (a
+    /// part of its work) is complete. Forgets earlier users of the block, except captured graphs.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        // Cannot fail: the list has room for eight uses, and a live block has at most one, by a
-        // captured graph.
+        // Cannot fail: `all` has room for eight uses, and contains at most one (a captured graph).
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps().of(*b).hold(b, all);
     }
-    /// Records the present work of the stream `s` as a pending use of a freed block. `remote`:
-    /// another thread queued the free, so the stream is not queried.
+    /// Records that the work enqueued on the stream `s` so far may still use the freed block `b`.
+    /// `remote`: the free was queued by another thread, which may be capturing `s`.
     freed record_free(stream s, block* b, bool remote) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) { hold(b, epoch, slot); };
         return remote ? arbiter_.record_remote_free(s, b->pointer(), b->bytes, record)
@@ -382,9 +386,11 @@ protected:
     block_cache<InPlace> cache_;
     arbiter              arbiter_;
     live_counts          counts_;
-    /// Counts the blocks from `take_in_hole`. At `enough_holes`, that function returns null once
-    /// and sets this to 0.
+    /// Number of blocks that `take_in_hole` has allocated since it last reset this number to 0.
     unsigned holes_ = 0;
+    /// True if `give_quick` may free blocks. False if frees record events or query captures, or if
+    /// a live block may contain memory that is kept for captured graphs.
+    bool quick_frees_ = arbiter_.plain();
 };
 
 } // namespace detail

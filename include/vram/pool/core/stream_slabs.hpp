@@ -16,9 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// Selects free blocks of a `slab_heap` for a stream, and makes streams or the host wait if
-/// necessary. Owns the streams' records. Functions with a `guard` release the lock during waits of
-/// the host.
+/// Selects free blocks of a `slab_heap` for a stream. Makes this stream, or the host, wait if
+/// necessary. Owns the timelines (records of progress) of the streams. Functions with a `guard`
+/// parameter release the lock while the host waits.
 ///
 /// Failure   Errors of the platform and `std::bad_alloc` are rethrown; nothing has changed then.
 /// Threads   One thread at a time, which holds the resource's lock.
@@ -33,8 +33,9 @@ public:
 
     stream_slabs(event_policy events, bool graphs) noexcept : arbiter_{events, graphs} {}
 
-    /// Allocates a block for the stream `on` (null: the host), which waits if necessary, or returns
-    /// null. If `must_wait` is not null, sets it to true instead of waiting, and returns null.
+    /// Allocates a block for the stream `on` (null: for the host). If `must_wait` is null, this
+    /// stream or the host waits if needed. Otherwise nothing waits, and `*must_wait` becomes true
+    /// if a wait would help. Returns null if no block was allocated.
     [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
                               bool* must_wait = nullptr) {
         auto const who = arbiter_.asker_for(on);
@@ -52,16 +53,16 @@ public:
         return arbiter_.acquire(all, who, held, must_wait);
     }
 
-    /// Frees the block `n`, which the stream `on` (null: none) may still use. Returns false, and
-    /// the block stays live, if that use can be neither recorded nor awaited.
+    /// Frees the block `n`, which the stream `on` (null: none) may still use. Returns false if `on`
+    /// can neither be recorded as a user of the block nor waited for; the block then stays live.
     bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         auto const record = [&](std::size_t slot, std::uint64_t epoch) {
             heap.reserve_slot(slot);
             if (epoch != tag::captured) {
                 n->in_graph ? heap.quarantine(n, slot, epoch) : heap.give(n, slot, epoch);
             } else if (n->in_graph && n->slot != slot) {
-                // Graphs of two streams may use the block, so no stream may allocate it until
-                // `forget_captures`.
+                // Graphs that were captured on two streams may use the block. It is therefore
+                // withheld from all streams until `forget_captures`.
                 give_unused(heap, n);
             } else {
                 heap.retain(n, slot);
@@ -75,9 +76,10 @@ public:
         return how != freed::lost;
     }
 
-    /// Adds a chunk, and allocates a block of it for the stream `on` (null: the host). `order` is
-    /// the stream for which other streams must wait before they use the chunk: `on`, or null for
-    /// none.
+    /// Adds a chunk to `heap`, and allocates one of its blocks for the stream `on`, or for the host
+    /// if `on` is null. If `order` is null, every stream may use the chunk at once. Otherwise
+    /// `order` is equal to `on`, and other streams must wait for this stream before they use the
+    /// chunk.
     entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
                stream const* on) {
         timeline* const mine = on != nullptr ? &timelines().of(*on) : nullptr;
@@ -87,19 +89,20 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
-        // Before other streams use the rest of the chunk, they wait for an event of this one: with
-        // `event_policy::eager`, records it now.
+        // With `event_policy::eager`, an event is recorded now. Other streams can wait for this
+        // event before they use the other blocks of the chunk.
         arbiter_.record_if_eager(*mine);
         return heap.take_own(mine->slot());
     }
-    /// Returns a chunk that has no live block and is used by no stream, perhaps after a wait of the
-    /// host. Returns null if there is none.
+    /// Returns a chunk that has no live block and that no stream uses. If there is none, the host
+    /// waits for streams. Returns null if no wait helps.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
         timelines().readmit();
         for (;;) {
             collect_complete(heap);
-            // The block for whose stream the host waits if streams use every chunk without a live
-            // block. Null: no wait helps.
+            // A free block of a chunk without a live block. If each such chunk has a block that a
+            // stream may still use, the host waits for the stream that freed `awaited`. Null if no
+            // wait helps.
             entry* awaited = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->live != 0) { continue; }
@@ -129,15 +132,16 @@ public:
             return timelines().is_complete(tag{0, 0, epoch, slot});
         });
     }
-    /// Makes the host wait until no stream uses freed memory. If a block is still live
-    /// (`something_out`), first waits for devices, because its users are unknown.
+    /// Makes the host wait until no stream uses freed memory. `something_out`: true if a block is
+    /// still live. Its users are unknown, so the host then first waits for whole devices.
     void wait_for_all(bool something_out, guard& held) noexcept {
         if (something_out) { timelines().wait_for_all_devices(); }
         timelines().wait_for_all(held);
     }
     void retire(stream s) { timelines().retire(s); }
-    /// Makes the host wait for devices if memory is kept for captured graphs. Returns true if it
-    /// waited: the caller must then call `end_captures` of each heap.
+    /// If memory may be kept for captured graphs, makes the host wait for the devices of all
+    /// streams. Returns true if the host waited: the caller must then call `end_captures` of each
+    /// heap.
     [[nodiscard]] bool finish_graphs(guard& held) { return timelines().finish_graphs(held) != 0; }
 
     /// Returns the number of free blocks of `heap` that some stream or captured graph may still
@@ -164,8 +168,8 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Returns true if the free block is withheld for a capture or a captured graph, so that no
-    /// wait makes it available.
+    /// Returns true if no wait makes the free block available now. Either it is kept for a captured
+    /// graph, or its stream is being captured, so that no event can be recorded behind the free.
     [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return timelines().of(tag_of(n), nullptr, false) == availability::unavailable;
     }
@@ -175,8 +179,8 @@ private:
     static void give_unused(slab_heap& heap, entry* n) noexcept {
         n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
     }
-    /// Keeps the blocks that the captured stream `slot` has freed since its last event for its
-    /// graphs: other streams cannot allocate them until `end_captures`.
+    /// Keeps the blocks that the stream with the index `slot` has freed since its last event. Until
+    /// `end_captures`, only captures of this stream can allocate these blocks.
     void retain_all(slab_heap& heap, std::size_t slot) noexcept {
         entry* n = heap.newest(slot);
         for (; n != nullptr && !timelines().has_event(slot, n->epoch); n = heap.newest(slot)) {
@@ -188,15 +192,15 @@ private:
     /// there is one, otherwise the oldest block in the list of each stream.
     struct candidates {
         struct place {
-            /// The selected block. If null, any clean block (free, used by no stream) may be taken
-            /// if `cost` is `ready`; otherwise no block was found.
+            /// The selected block. If null and `cost` is `ready`, any clean block (free, used by no
+            /// stream) can be allocated. If null and `cost` is `unavailable`, no block was found.
             entry*       where = nullptr;
             availability cost  = availability::unavailable;
         };
         stream_slabs& all;
         slab_heap&    heap;
-        /// The pending use of the block that `reserve` has reserved; `put_back` stores it in the
-        /// block again.
+        /// The pending use of the reserved block (the stream that may still access the block).
+        /// `put_back` stores this use in the block again.
         tags reserved_use{};
 
         template <class Price>
@@ -224,8 +228,8 @@ private:
         entry* reserve(place const& p) noexcept {
             reserved_use   = tag_of(*p.where);
             entry* const n = heap.take(p.where);
-            // While the host waits, the block is only reserved: `asked` is a size that no request
-            // has, so a free of this block is rejected.
+            // Stores a size that no request has. If the program frees this block while the host
+            // waits, the free is then rejected as invalid.
             n->asked = unsatisfiable;
             return n;
         }

@@ -27,8 +27,8 @@ public:
     using request  = typename heap::request;
     using chunk    = typename heap::chunk;
 
-    /// True: a pool that would reserve more than ever before may first return chunks without a live
-    /// block to the upstream.
+    /// True: a pool may return chunks without a live block to the upstream before its reserved
+    /// bytes reach a new peak.
     static constexpr bool idle_chunks_make_room = true;
 
     whole_chunks(Upstream const&, pool_options const& options) {
@@ -51,8 +51,8 @@ public:
     static void* take_partly_backed(Core&, request const&, bool, guard&) noexcept {
         return nullptr;
     }
-    /// Returns null: no small block is allocated between large ones, because it would keep the
-    /// chunk from being returned.
+    /// Returns null: a small block is never allocated between large blocks here, because it would
+    /// keep the whole chunk from being returned to the upstream.
     template <class Core>
     static void* take_in_hole(Core&, request const&) noexcept {
         return nullptr;

@@ -20,8 +20,8 @@
 namespace vram {
 namespace detail {
 
-/// The blocks that are live at the start of a scope, also those of other threads, for the assertion
-/// `VRAM_CHECK_BALANCED`. The stack must outlive the object.
+/// Stores the blocks of a stack that are live at the start of a scope, for all threads. At the end,
+/// `VRAM_CHECK_BALANCED` compares them with the live blocks. The stack must outlive the object.
 template <class R>
 class balance_facts {
     static_assert(may_have_owners<R>(),
@@ -32,8 +32,8 @@ public:
     explicit balance_facts(R const& memory) : owners_{memory}, before_{sorted()}, sites_{memory} {}
     explicit balance_facts(R const&&) = delete;
 
-    /// Returns an empty text if all blocks allocated since the start, and no others, were freed on
-    /// their streams. Otherwise returns a message.
+    /// Returns an empty text if the same blocks are live as when this object was made, and each
+    /// free was on the stream of the allocation. Otherwise returns a message.
     [[nodiscard]] std::string unbalanced() const {
         if (owners_.lists() == nullptr) { return "the checked resource has no layer tracking"; }
         list const now = sorted();

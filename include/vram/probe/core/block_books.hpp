@@ -32,7 +32,7 @@ namespace vram {
 namespace detail {
 
 /// The records of a `tracking` layer: a record of each live block, and figures, such as live bytes
-/// and peak, for each thread, tag and line. Any thread may call any function.
+/// and peak, for each thread, tag and allocating program line. Any thread may call any function.
 template <class Platform>
 class block_books final : public owner_lists {
 public:
@@ -43,7 +43,8 @@ public:
 
     [[nodiscard]] tracking_options const& options() const noexcept { return options_; }
 
-    /// Adds a block of the calling thread. Returns false if there is no host memory for its record.
+    /// Adds the record of a block that the calling thread allocated. Returns false if there is no
+    /// host memory for the record.
     [[nodiscard]] bool add(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                            call_site at, call_stack stack) noexcept {
         site_sums* const owner = owners_.charge(thread_number(), current_tag(), at, bytes);
@@ -68,8 +69,9 @@ public:
         return true;
     }
 
-    /// Removes the record of a block that is about to be freed. If no live block matches, reports a
-    /// wrong free and returns false. `owns(p)` tells if the upstream owns `p`.
+    /// Removes the record of the live block at `p`, which is about to be freed. If there is no such
+    /// block, or its size or alignment differs, reports a wrong free and returns false. Only the
+    /// report needs `owns(p)`, which returns true if the upstream owns `p`.
     template <class Owns>
     [[nodiscard]] bool remove(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at, Owns const& owns) noexcept {
@@ -89,7 +91,7 @@ public:
         return true;
     }
 
-    /// Removes the records of all present blocks, without calls of the upstream.
+    /// Removes the records of all live blocks. Does not free the blocks.
     void forget() {
         std::vector<record> const all = records();
         for (record const& each : all) {
@@ -111,9 +113,9 @@ public:
     }
 
     [[nodiscard]] std::vector<tracked_block> blocks(tracked_order order) const override {
-        auto const                 conversion = clock_.conversion();
-        std::int64_t const         now        = conversion.nanoseconds(tick_clock::now());
         std::vector<record>        all        = records();
+        auto const                 conversion = clock_.conversion(); // after the last allocation
+        std::int64_t const         now        = conversion.nanoseconds(tick_clock::now());
         std::vector<tracked_block> found;
         found.reserve(all.size());
         sort(all.data(), all.size(), [&](record const& a, record const& b) {
@@ -143,7 +145,8 @@ public:
         return found;
     }
 
-    /// Returns the figures of each thread that has allocated, that with the most live bytes first.
+    /// Returns the figures, such as live bytes, of each thread that has allocated. The thread with
+    /// the most live bytes is the first.
     [[nodiscard]] std::vector<tracked_owner> by_thread() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {
@@ -176,14 +179,13 @@ public:
         return sorted_owners(merged_owners(std::move(all)));
     }
 
-    /// Reports the live blocks to the error sink by tag and line, the largest first. Returns the
-    /// number of live blocks.
+    /// Reports the live blocks to the error sink, grouped by owner (a pair of a tag and a program
+    /// line), the largest sum first. Returns the number of live blocks.
     std::size_t report_leaks() const noexcept {
         std::size_t const count = blocks_.size();
         if (count == 0) { return 0; }
         try {
-            // Reports an error for each of the `most` owners (tag and line) with the most live
-            // bytes, and one error for all others together.
+            // Reports each of the `most` owners with the most live bytes, and the rest together.
             constexpr std::size_t      most = 20;
             std::vector<tracked_owner> all  = by_site();
             std::vector<void*>         example(all.size());
@@ -246,7 +248,7 @@ private:
         for (bool complete = false; !complete;) {
             complete = true;
             all.clear();
-            all.reserve(blocks_.size() + 64); // room for new blocks: no allocation under the locks
+            all.reserve(blocks_.size() + 64); // `push_back` below must not allocate under a lock
             blocks_.for_each([&](record const& r) {
                 complete = complete && all.size() != all.capacity();
                 if (complete) { all.push_back(r); }
@@ -255,8 +257,8 @@ private:
         return all;
     }
 
-    /// Returns figures, such as live bytes and peak, for each pair of a thread and a tag that it
-    /// has used.
+    /// Returns figures, such as live bytes and peak, for each pair of a thread and a tag with which
+    /// the thread has allocated.
     [[nodiscard]] std::vector<tracked_owner> tags_of_threads() const {
         std::vector<tracked_owner> all;
         owners_.for_each([&](owner_account const& a) {

@@ -38,8 +38,8 @@ struct freed_record {
     call_site        freed_at{};
 };
 
-/// The records of blocks, divided by address into 64 shards, each with a lock. A shard also stores
-/// records of the last 16 blocks that were freed. Any thread may call any function.
+/// Records of live blocks, divided by address into 64 shards (parts, each with a lock). A shard
+/// also stores records of its last 16 freed blocks. Any thread may call any function.
 template <class Stream>
 class block_shards {
 public:
@@ -55,7 +55,7 @@ public:
     }
 
     /// Adds the record of a new live block at `p`. `fill(record)` must set all members except
-    /// `memory`: the record may have old values.
+    /// `memory`, because a reused record has the values of an earlier block.
     template <class Fill>
     void insert(void* p, Fill const& fill) {
         shard&     s    = shard_of(p);
@@ -72,8 +72,8 @@ public:
         s.live.insert(key(p), n);
     }
 
-    /// Removes the record of the live block at `p` if `accept(record)` is true, and returns the
-    /// figures of its owner (tag and line). Otherwise returns null.
+    /// Removes the record of the live block at `p` if `accept(record)` is true. Returns the
+    /// counters of the tag and program line of the block, or null if nothing was removed.
     template <class Accept>
     [[nodiscard]] site_sums* take(void* p, call_site freed_at, Accept const& accept) noexcept {
         shard&      s    = shard_of(p);
@@ -86,7 +86,8 @@ public:
         return n->is.owner;
     }
 
-    /// Returns the record of the live block that contains `p`, or nothing. Searches all shards.
+    /// Returns the record of the live block that contains the address `p`, or nothing. Searches the
+    /// records of all live blocks.
     [[nodiscard]] std::optional<record> containing(void const* p) const noexcept {
         std::optional<record> found;
         for_each([&](record const& r) {
@@ -95,8 +96,8 @@ public:
         });
         return found;
     }
-    /// Returns the record of the last free of a block at `p`, or nothing if it is not stored any
-    /// more.
+    /// Returns the record of the last free of a block at `p`. Returns nothing if that free is not
+    /// among the last 16 frees in the same shard, or there was none.
     [[nodiscard]] std::optional<freed_record> last_free(void const* p) const noexcept {
         shard const& s    = shard_of(p);
         auto const   held = s.lock.hold();
@@ -107,7 +108,8 @@ public:
         return {};
     }
 
-    /// Calls `visit(record)` for each live block in any order, while holding the lock of its shard.
+    /// Calls `visit(record)` for the record of each live block, in any order. Holds the lock of the
+    /// shard (the part of the records) during the call.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (shard const& each : shards_) {
@@ -129,13 +131,13 @@ private:
 
     struct node {
         record is{};
-        node*  next = nullptr; ///< next unused node of the shard, if this one is unused
+        node*  next = nullptr; ///< next node in the list `shard::unused`
     };
     struct alignas(64) shard {
         mutable brief_lock lock;
         address_map<node>  live;
         node*              unused = nullptr;
-        /// Number of frees of blocks of this shard. The next one is recorded in `freed[next % 16]`.
+        /// Number of frees in this shard so far. The next free is stored in `freed[next % 16]`.
         unsigned     next = 0;
         freed_record freed[recent]{};
     };

@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// Constructs `Facts` at the start of a scope and calls `ask` with them at its end, except if an
-/// exception leaves the scope. The destructor throws the exceptions of `ask`.
+/// Constructs `Facts` (an object that measures) at the start of a scope, and calls `ask(facts)` at
+/// the end, except if an exception leaves the scope. The destructor throws the exceptions of `ask`.
 template <class Facts, class Question>
 class asked_at_end {
 public:
@@ -33,8 +33,8 @@ private:
     int      exceptions_ = std::uncaught_exceptions();
 };
 
-/// Measures a scope, and calls `ask` with a `scope_facts` at its end, for the assertion macros of
-/// test frameworks.
+/// Measures the memory of a resource during a scope, for the assertion macros of test frameworks.
+/// At the end of the scope, calls `ask` with the measurement, a `scope_facts`.
 template <measured_resource Resource, class Question>
 class checked_scope : public asked_at_end<scope_facts<Resource>, Question> {
 public:
@@ -42,8 +42,8 @@ public:
         : asked_at_end<scope_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// Stores the live blocks at the start of a scope in a `balance_facts`, and calls `ask` with it at
-/// the end, for `VRAM_CHECK_BALANCED`.
+/// Stores the live blocks of a resource at the start of a scope, for `VRAM_CHECK_BALANCED`. At the
+/// end of the scope, calls `ask` with these blocks, a `balance_facts`.
 template <class Resource, class Question>
 class checked_balance : public asked_at_end<balance_facts<Resource>, Question> {
 public:
@@ -51,7 +51,8 @@ public:
         : asked_at_end<balance_facts<Resource>, Question>{std::move(ask), memory} {}
 };
 
-/// Counts the errors reported in a scope, and calls `ask` with the `error_count` at its end.
+/// Counts the errors that are reported during a scope. At the end of the scope, calls `ask` with
+/// the `error_count`.
 template <class Question>
 class checked_errors : public asked_at_end<error_count, Question> {
 public:

@@ -15,27 +15,27 @@
 namespace vram {
 namespace detail {
 
-/// A steady rise of a sequence of sizes: from the size `from` at the step `since` to the size `to`
-/// at the step `until`. All members are 0 if there is no rise.
+/// A steady rise in a sequence of sizes, one for each step of a program. The size is `from` at the
+/// step `since`, and `to` at the step `until`. If there is no rise, all members are 0.
 struct steady_rise {
-    std::uint64_t since = 0; ///< number of the step from which on the sizes rise
-    std::uint64_t until = 0; ///< number of the last step of the rise; equal to `since` if none
-    std::size_t   from  = 0; ///< the size at the step `since`, before the rise
-    std::size_t   to    = 0; ///< the size at the step `until`, larger than `from`; 0 if none
+    std::uint64_t since = 0; ///< index of the step from which on the sizes rise
+    std::uint64_t until = 0; ///< index of the last step of the rise
+    std::size_t   from  = 0; ///< the size at the step `since`
+    std::size_t   to    = 0; ///< the size at the step `until`, larger than `from`
 
     [[nodiscard]] bool          found() const noexcept { return until != since; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return until - since; }
     [[nodiscard]] std::size_t   bytes() const noexcept { return to - from; }
 };
 
-/// Finds a steady rise, as a leak causes it, in a sequence of sizes, one for each step of a
-/// program. Stores only the sizes that all later sizes exceed. One thread at a time.
+/// Finds a steady rise in a sequence of sizes, one for each step of a program. Such a rise is a
+/// sign of a leak. Only one thread at a time may call a function.
 ///
-/// A steady rise is almost straight. It is 1.5 times as high as each swing (a rise that fell again)
-/// within it, and no earlier swing was at least about half as long and half as high.
+/// A steady rise is nearly straight, and at least 1.5 times as high as each swing (a rise that fell
+/// again) within it. No swing so far had at least half of its height and about half of its length.
 class growth_envelope {
 public:
-    /// Adds the size of the next step. The first step has the number 0.
+    /// Adds the size at the next step of the program. The first step has the index 0.
     void add(std::size_t size) {
         entries_.reserve(entries_.size() + 1);
         std::uint64_t const now   = steps_++;
@@ -57,9 +57,9 @@ public:
         entries_.push(entry{now, size, size, 0});
     }
 
-    /// Returns a steady rise of `least` or more steps up to the last step, as long as possible. If
-    /// a warm-up or a plateau at its start can be left out, begins after it. All members are 0 if
-    /// there is none.
+    /// Returns a steady rise of the sizes over at least `least` steps, up to the last step. If the
+    /// rise begins with a plateau (almost constant sizes), and the rest is long and high enough,
+    /// returns only the rest. All members are 0 if there is no rise.
     [[nodiscard]] steady_rise rise(std::uint64_t least) const noexcept {
         if (entries_.size() < 2) { return {}; }
         std::size_t const stride = 1 + entries_.size() / 64;
@@ -75,14 +75,13 @@ public:
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
 private:
-    /// A stored size, with its step. The sizes of all later steps are larger.
+    /// A stored step of the program and the size at this step. All later sizes are larger.
     struct entry {
         std::uint64_t step;
         std::size_t   size;
-        /// The largest size from `step` on, up to the step before that of the next entry.
+        /// The largest size from the step of this entry up to the step before the next entry.
         std::size_t top;
-        /// Greatest height above `size` from which later sizes fell again, to the size of the next
-        /// entry or below; 0 if they never fell so.
+        /// Height of the highest swing (a rise that fell again) before the next entry; 0 for none.
         std::size_t swing;
     };
 
@@ -95,8 +94,9 @@ private:
         std::size_t& known = returned_[order_of(length)];
         known              = larger_of(known, height);
     }
-    /// Returns true unless an earlier rise that fell again was at least about half as long and at
-    /// least half as high.
+    /// Returns true if a rise by `height` bytes in `length` steps is new: no earlier swing (a rise
+    /// that fell again) was at least half as high and about half as long. Since `returned_` knows
+    /// lengths by powers of two, a swing of a little over a quarter of `length` may suffice.
     [[nodiscard]] bool is_new(std::uint64_t length, std::size_t height) const noexcept {
         for (std::size_t order = order_of(length / 2); order < returned_.size(); ++order) {
             if (returned_[order] >= height - height / 2) { return false; }
@@ -104,15 +104,15 @@ private:
         return true;
     }
 
-    /// Returns the greatest height of a rise that fell again (a swing) in the entries from `i` on,
-    /// or 0 if none.
+    /// Returns the height of the highest swing (a rise that fell again) from the entry `i` on; 0 if
+    /// there was no swing.
     [[nodiscard]] std::size_t swing_from(std::size_t i) const noexcept {
         std::size_t most = 0;
         for (; i != entries_.size(); ++i) { most = larger_of(most, entries_[i].swing); }
         return most;
     }
-    /// Returns true if the rise from the entry `i` on has at least `least` steps, is 1.5 times as
-    /// high as each swing within it, and is unlike earlier swings (`is_new`).
+    /// Returns true if the rise from the entry `i` to the last entry has `least` steps or more, is
+    /// new (`is_new`), and is at least 1.5 times as high as each swing within it.
     [[nodiscard]] bool is_high(std::size_t i, std::uint64_t least) const noexcept {
         std::uint64_t const length = last().step - entries_[i].step;
         std::size_t const   height = last().size - entries_[i].size;
@@ -120,12 +120,13 @@ private:
                2 * (height / 3) >= swing_from(i);
     }
 
-    /// Returns the index of the last entry of a plateau (`least` or more almost constant steps
-    /// after a warm-up) in the rise from the entry `first` on; `first` if there is none.
+    /// Finds a plateau (`least` or more steps of almost constant size) near the start of the rise
+    /// from the entry `first` to the last entry. Returns the index of the entry at the end of the
+    /// plateau, or `first` if there is no plateau.
     [[nodiscard]] std::size_t after_plateau(std::size_t first, std::uint64_t least) const noexcept {
         constexpr std::size_t parts = 128;
-        // The rise is divided into `parts` stretches of equal length. `at[k]` is the smallest size
-        // from the end of the first `k` stretches up to the last step.
+        // Divides the rise into `parts` parts with equally many steps. `at[k]` is the smallest size
+        // from the end of the first `k` parts to the last step.
         std::array<double, parts + 1> at{};
         std::uint64_t const           length = last().step - entries_[first].step;
         for (std::size_t k = 0; k <= parts; ++k) {
@@ -134,16 +135,16 @@ private:
         }
         for (std::size_t width = parts / 2; width >= 4 && width * length / parts >= least;
              width -= (width + 7) / 8) {
-            // Tries each plateau of `width` stretches that ends at the stretch `q` and begins at
-            // most twice its length after `first`.
+            // For each `q`, tests if the `width` parts before the end of the part `q` are a plateau
+            // (almost constant sizes).
             for (std::size_t q = smaller_of(parts - width, 3 * width); q >= width; --q) {
-                // `usual` is the average rise of `width` stretches after `q`. A plateau rises by
-                // less than a quarter of it.
+                // `usual` is the average rise of `width` parts after the plateau. In a plateau, the
+                // sizes rise by less than a quarter of `usual`.
                 double const slope = (at[parts] - at[q]) / static_cast<double>(parts - q);
                 double const usual = slope * static_cast<double>(width);
                 bool         found = 4 * (at[q] - at[q - width]) < usual;
-                // Each `width / 2` stretches after the plateau must rise by a quarter of their
-                // average. Otherwise the sizes grow by jumps, and there is no plateau.
+                // After a plateau, each `width / 2` parts must rise by at least a quarter of the
+                // average rise. This excludes sizes that grow by jumps.
                 for (std::size_t k = q; found && k + width / 2 <= parts; ++k) {
                     found = 8 * (at[k + width / 2] - at[k]) >= usual;
                 }
@@ -152,8 +153,9 @@ private:
         }
         return first;
     }
-    /// Returns the index of the entry that lies farthest below a straight line from `step` to the
-    /// last entry; the last index if none lies below.
+    /// Compares the sizes of the entries from `step` on with a straight line from `step` to the
+    /// last entry. Returns the index of the entry farthest below the line, or the index of the last
+    /// entry if none lies below.
     [[nodiscard]] std::size_t corner(std::uint64_t step) const noexcept {
         double       most = 0;
         std::size_t  best = entries_.size() - 1;
@@ -170,8 +172,8 @@ private:
         }
         return best;
     }
-    /// Removes about half of the entries or more, to make room. Keeps the first, the last, and
-    /// others at least 1/2048 of all their steps apart.
+    /// Removes about half of the stored entries, or more, to make room for new ones. Keeps the
+    /// first and the last entry, and removes entries that are close to their predecessor.
     void thin_out() noexcept {
         std::uint64_t const gap  = (last().step - entries_[0].step) / (most_entries / 2) + 1;
         std::size_t         kept = 0;
@@ -186,10 +188,9 @@ private:
         while (entries_.size() != kept + 1) { entries_.pop(); }
     }
 
-    /// Returns the smallest size from `step` to the last step, or a larger one if `thin_out` has
-    /// removed the entry of that size.
+    /// Returns the size of the first entry from the step `step` on. This is the smallest size from
+    /// `step` to the last step, unless `thin_out` has removed entries.
     [[nodiscard]] std::size_t lowest_from(std::uint64_t step) const noexcept {
-        // Binary search for the first entry at `step` or later: its index is in [low, high].
         std::size_t low = 0, high = entries_.size() - 1;
         while (low < high) {
             std::size_t const middle = low + (high - low) / 2;
@@ -201,8 +202,8 @@ private:
         }
         return entries_[low].size;
     }
-    /// Returns true if the sizes at seven equal distances between `begin` and `end` differ from a
-    /// straight line by at most 20 % of the rise.
+    /// Returns true if the sizes from `begin` to `end` are close to a straight line. At seven steps
+    /// between them, each size may be off the line by at most 20 % of the whole rise.
     [[nodiscard]] bool is_steady(entry const& begin, entry const& end) const noexcept {
         auto const height = static_cast<double>(end.size - begin.size);
         auto const length = end.step - begin.step;
@@ -218,8 +219,8 @@ private:
     static constexpr std::size_t most_entries = 4096;
 
     heap_array<entry> entries_;
-    /// `returned_[i]` is the greatest height of the swings (rises that fell again) with a length of
-    /// 2^(i-1) to 2^i - 1 steps.
+    /// `returned_[i]` is the height of the highest swing (a rise that fell again) among all swings
+    /// that were 2^(i-1) to 2^i - 1 steps long.
     std::array<std::size_t, 65> returned_{};
     std::uint64_t               steps_ = 0;
 };

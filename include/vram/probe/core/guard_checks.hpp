@@ -22,7 +22,8 @@
 namespace vram {
 namespace detail {
 
-/// A block of `guarded`. `p` is the address that the program uses, after the first fence.
+/// A block of the layer `guarded`, which puts a fence (guard bytes) before and after each block.
+/// `p` is the address that the program uses, after the first fence.
 struct guarded_block {
     std::byte*  p         = nullptr;
     std::size_t bytes     = 0;
@@ -30,11 +31,13 @@ struct guarded_block {
     call_site   at{}; ///< the line that allocated the block
     memory_tag  tag{};
     call_site   freed_at{};
+    /// True if the allocation was captured: its fences have their value only after a launch.
+    bool captured = false;
 };
 
-/// Copies the fences of freed blocks to pinned memory, in the order of a stream, and compares them
-/// once the copies are complete. Reports errors of the platform to the error sink. Any thread may
-/// call.
+/// Checks the fences (guard bytes before and after each block) of freed blocks. Enqueues copies of
+/// the fences to pinned memory, and compares the copies on the host once they are complete. Any
+/// thread may call.
 template <platform Platform>
 class guard_checks {
     using stream = typename Platform::stream;
@@ -55,8 +58,8 @@ public:
 
     [[nodiscard]] std::size_t fence() const noexcept { return fence_; }
 
-    /// Copies the fences of `block` to pinned memory on `s`, for a later comparison. Does nothing
-    /// if no slot becomes available.
+    /// Enqueues copies of both fences (guard bytes) of `block` on the stream `s`. A later call,
+    /// such as `compare_ready`, compares them. Does nothing if no pinned memory becomes free.
     void copy_fences(stream s, guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
         if (slot == nullptr) { return; }
@@ -72,18 +75,19 @@ public:
             give_back_after(s, slot);
         }
     }
-    /// Compares the fences that have arrived in pinned memory, up to the first check with
-    /// incomplete copies. Does not wait.
+    /// Compares the copied fences (guard bytes) of freed blocks, the oldest first, up to the first
+    /// copy that is not complete. Does not wait.
     void compare_ready() noexcept {
         while (std::optional<comparison> const done = next(false)) { compare(*done); }
     }
-    /// Waits for all copies of fences to pinned memory, and compares the fences.
+    /// Waits until all copies of fences (guard bytes) are complete, and compares them.
     void compare_all() noexcept {
         while (std::optional<comparison> const done = next(true)) { compare(*done); }
     }
 
-    /// Copies `bytes` bytes at `from` to the host, waits, and reports the first byte that is not
-    /// `expected`. Checks nothing if no slot (pinned memory for one check) becomes free.
+    /// Copies `bytes` bytes at `from` to pinned memory on the stream `own`, and waits for the copy.
+    /// Reports the first byte that is not `expected`. Does nothing if no pinned memory becomes
+    /// free.
     void compare_now(stream own, std::byte const* from, std::size_t bytes, std::byte expected,
                      guarded_block const& block) noexcept {
         std::byte* const slot = take_slot();
@@ -111,15 +115,15 @@ private:
         std::byte*    slot;
         guarded_block block;
         stream_name   on;
-        bool          failed = false; ///< true if the wait for the copies failed: not compared
+        bool          failed = false; ///< true if waiting for the copies failed
     };
 
     void give_back(std::byte* slot) noexcept {
         auto const held = lock_.hold();
         idle_.push_back(slot);
     }
-    /// Waits for the copies of `s` to `slot` (pinned memory), then makes the slot available. After
-    /// a failed wait, the slot stays unused.
+    /// Waits until the stream `s` has completed its copies to `slot`. Then other checks may use
+    /// `slot`. If waiting fails, `slot` is never used again, because a copy may still write to it.
     void give_back_after(stream s, std::byte* slot) noexcept {
         try {
             Platform::synchronize(s);
@@ -127,8 +131,8 @@ private:
         give_back(slot);
     }
 
-    /// Returns an unused slot (pinned memory for one check), if necessary after completing the
-    /// oldest check; null if none becomes free.
+    /// Returns an unused slot (pinned memory for one check). If all slots are in use, first
+    /// completes the oldest check. Returns null if no slot becomes free.
     [[nodiscard]] std::byte* take_slot() noexcept {
         for (;;) {
             {
@@ -144,8 +148,9 @@ private:
             compare(*oldest);
         }
     }
-    /// Removes and returns the oldest check. Returns nothing if there is none, or if its copies are
-    /// incomplete and `waits` is false.
+    /// Removes and returns the oldest check, or returns nothing if there is none. If `waits` is
+    /// true, waits for the copies of that check. If `waits` is false and these copies are
+    /// incomplete, keeps the check and returns nothing.
     [[nodiscard]] std::optional<comparison> next(bool waits) noexcept {
         std::optional<comparison> oldest;
         try {
@@ -170,14 +175,14 @@ private:
     }
     void compare(comparison const& c) noexcept {
         guarded_block const& b = c.block;
-        if (c.failed) { return give_back(c.slot); }
+        if (c.failed) { return; } // the slot stays unused, because its copies may be pending
         if (!report_first(c.slot, fence_, fence_byte, b.p - fence_, b, c.on)) {
             report_first(c.slot + fence_, fence_, fence_byte, b.p + b.bytes, b, c.on);
         }
         give_back(c.slot);
     }
-    /// Compares `bytes` bytes at `copy`, which were copied from `from`. If one is not `expected`,
-    /// reports the first such byte and returns true.
+    /// Compares each of the `bytes` bytes at `copy` with `expected`. At the first difference,
+    /// reports an error and returns true. `from` is the address from which the bytes were copied.
     static bool report_first(std::byte const* copy, std::size_t bytes, std::byte expected,
                              std::byte const* from, guarded_block const& block,
                              stream_name on) noexcept {
@@ -199,12 +204,10 @@ private:
 
     typename Platform::pinned_resource pinned_;
     std::size_t                        fence_;
-    std::byte*                         memory_ = nullptr; ///< pinned memory for `slots` fence pairs
+    std::byte*                         memory_ = nullptr; ///< pinned memory for all slots
     platform_lock<Platform>            lock_;
-    /// The slots (pinned memory for one check) that no check uses; guarded by `lock_`.
-    std::vector<std::byte*> idle_;
-    /// The checks of freed blocks' fences, the oldest first; guarded by `lock_`.
-    std::list<comparison> pending_;
+    std::vector<std::byte*>            idle_;    ///< slots that are not in use; guarded by `lock_`
+    std::list<comparison>              pending_; ///< the oldest first; guarded by `lock_`
 };
 
 } // namespace detail

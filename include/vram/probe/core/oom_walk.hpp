@@ -4,6 +4,7 @@
 /// \file
 /// `oom_walk` makes the runs of `survives_oom`.
 
+#include <vram/base/contract.hpp>             // expects
 #include <vram/base/core/trial_of_thread.hpp> // trial_scope
 #include <vram/concepts/powers.hpp>           // measured_resource, trimmable_resource
 #include <vram/concepts/resource.hpp>         // synchronous_resource
@@ -29,7 +30,7 @@ struct no_value {
     friend bool operator==(no_value, no_value) = default;
 };
 
-/// A handle with `get()`, which returns the resource with its own type: `shared`.
+/// A handle, such as `shared`, with a function `get()` that returns the resource with its own type.
 template <class R>
 concept handle_of_stack =
     requires(R& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
@@ -59,8 +60,9 @@ decltype(auto) call_with(R& memory, Work& work) {
     }
 }
 
-/// Makes the runs of `survives_oom`: calls `work` repeatedly, and each time lets the layer
-/// `refusing` refuse another request. `Top` is true if `memory` itself is that layer.
+/// Makes the runs of `survives_oom`, each of which calls `work`. Refuses the requests of `work` in
+/// turn. After each run with a refusal, makes a run without refusals. `Top` is true if `memory`
+/// itself is the layer `refusing`.
 template <class R, class Work, bool Top>
 class oom_walk {
     using result = decltype(detail::call_with(std::declval<R&>(), std::declval<Work&>()));
@@ -74,33 +76,37 @@ public:
         : plan_{plan}, memory_{memory}, work_{work}, options_{options} {}
 
     [[nodiscard]] oom_survival walk() {
+        expects(!options_.for_good || options_.most_refusals > 1,
+                "survives_oom: most_refusals must be at least 2");
         trial const open{plan_};
         number_ = open.number;
-        // The first run may fill caches, so live bytes that it leaves are no leak.
+        // The first run may fill caches of the tested code, so what it leaves live is no leak.
         std::optional<value> const expected = run_first();
         std::size_t const          before   = live();
         if (!repeats(expected, before)) { return std::move(found_); }
         found_.requests = plan_.requests();
-        steady_         = live();
+        if (found_.requests > options_.most_requests) {
+            fail(oom_fault::too_many_requests);
+            return std::move(found_);
+        }
+        steady_ = live();
         for (std::uint64_t k = options_.only != 0 ? options_.only : 1;; ++k) {
-            if (k > options_.most_requests) {
-                found_.fault = oom_fault::too_many_requests;
-                return std::move(found_);
-            }
             bool hit = false;
             if (!survives(k, 1, expected, hit)) { return std::move(found_); }
             if (hit && options_.for_good && !survives(k, options_.most_refusals, expected, hit)) {
                 return std::move(found_);
             }
             if (!hit || options_.only != 0) {
-                return {.requests = found_.requests, .runs = found_.runs};
+                return {.refused  = options_.only != 0 ? found_.refused : 0,
+                        .requests = found_.requests,
+                        .runs     = found_.runs,
+                        .only     = options_.only};
             }
         }
     }
 
 private:
-    /// Begins a trial (one call of `survives_oom`, in which the layer `refusing` records blocks),
-    /// and ends it in the destructor.
+    /// Begins a trial (one call of `survives_oom`) in the constructor, ends it in the destructor.
     struct trial {
         explicit trial(refusal_plan<>& p) : plan{p}, number{p.begin_trial()} {}
         trial(trial&&) = delete;
@@ -110,9 +116,9 @@ private:
         std::uint64_t   number;
     };
     struct outcome {
-        std::optional<value> got{};   ///< result of the tested code; empty if it threw
-        std::string          what{};  ///< text of the exception that the tested code threw
-        std::string          error{}; ///< text of the first reported error
+        std::optional<value> got{};   ///< value that `work` returned; empty if it threw
+        std::string          what{};  ///< text of the exception that `work` threw
+        std::string          error{}; ///< text of the first error that the run reported
     };
 
     [[nodiscard]] value call() {
@@ -125,8 +131,8 @@ private:
         }
     }
     void prepare(std::uint64_t refused, std::uint64_t most) {
-        // Pools with unused chunks would serve requests that then do not reach the layer
-        // `refusing`, and cannot be refused.
+        // Releases the unused memory of the pools. Otherwise a pool could serve a request that then
+        // does not reach the layer `refusing` below the pool.
         if constexpr (!Top && trimmable_resource<R>) { (void)memory_.trim(0); }
         plan_.forget_freed();
         plan_.begin_run(refused, most);
@@ -149,8 +155,8 @@ private:
         return out;
     }
 
-    /// Returns the live bytes of `memory_` by `usage()`. Without `usage()`, or if `memory_` is the
-    /// layer `refusing` itself (`Top`), returns those of the blocks that `work_` has allocated.
+    /// Returns the live bytes that `memory_` counts. If `memory_` has no `usage()`, or is the layer
+    /// `refusing` itself (`Top`), returns the bytes of the live blocks that `work_` allocated.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;
@@ -172,8 +178,8 @@ private:
         found_.allocated_at     = first.at;
         return fail(oom_fault::leak);
     }
-    /// Returns true if the run reported no error, freed no block twice, and none with a wrong size.
-    /// Otherwise stores the mistake.
+    /// Returns true if the run with the outcome `o` reported no error, freed no block twice, and
+    /// freed none with a wrong size. Otherwise stores the mistake in `found_` and returns false.
     [[nodiscard]] bool frees_correctly(outcome const& o) {
         tried_free const wrong = plan_.wrong_free();
         if (wrong.what != tried_free::mistake::none) {
@@ -189,9 +195,9 @@ private:
         return o.error.empty() || fail(oom_fault::error_reported, o.error);
     }
 
-    /// Makes the second run, without refusals. Returns true if its value is that of the first, its
-    /// frees are correct, and at most `before` bytes are live after it; otherwise stores the
-    /// mistake.
+    /// Makes the second run, which refuses nothing. Returns true if `work_` returns the value
+    /// `expected` again, frees correctly, and leaves at most `before` bytes live. Otherwise stores
+    /// the mistake in `found_` and returns false.
     [[nodiscard]] bool repeats(std::optional<value> const& expected, std::size_t before) {
         outcome o = run(0, 0);
         if (!o.got) { return fail(oom_fault::unsteady, o.what); }
@@ -202,9 +208,9 @@ private:
         return now <= before || fail_by_leak(now - before, plan_.run());
     }
 
-    /// Makes a run in which up to `most` requests from number `k` on are refused; `hit` tells if
-    /// there was one. If so, makes another run without refusals. Returns false and stores the
-    /// mistake if a run is faulty.
+    /// Makes a run in which request `k` and later ones are refused, at most `most` of them. Sets
+    /// `hit` to whether a request was refused. If so, makes a second run without refusals. If a run
+    /// has a mistake, stores the mistake in `found_` and returns false.
     [[nodiscard]] bool survives(std::uint64_t k, std::uint64_t most,
                                 std::optional<value> const& expected, bool& hit) {
         outcome             o     = run(k, most);
@@ -217,6 +223,9 @@ private:
         found_.owner              = first.owner;
         found_.at                 = first.at;
         if (most != 1 && plan_.refusals() == most) { return fail(oom_fault::endless_retry); }
+        if (plan_.requests() > options_.most_requests) {
+            return fail(oom_fault::too_many_requests);
+        }
         if (!frees_correctly(o)) { return false; }
         if (!o.got && !hit) { return fail(oom_fault::unsteady, o.what); }
         if (o.got && !(*o.got == *expected)) {
@@ -243,7 +252,7 @@ private:
     survives_oom_options const& options_;
     oom_survival                found_{};
     std::uint64_t               number_ = 0;
-    /// Live bytes after the second run, in which no request was refused.
+    /// Live bytes after the second run. If a later run leaves more live bytes, they are a leak.
     std::size_t steady_ = 0;
 };
 

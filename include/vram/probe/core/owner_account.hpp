@@ -16,10 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// The figures of one owner (a tag, a line or a thread), with its live bytes at the last peak of
-/// all owners together. Such peaks are numbered, and functions take the number of the last one as
-/// `now`. The live bytes at the peak number `moment` were `at_peak`; at later peaks, they were
-/// `live`.
+/// The figures of one owner (a tag, a program line or a thread). Each new maximum of the live bytes
+/// of all owners together has a number. `at_peak` is the number of live bytes of this owner at the
+/// maximum with the number `moment`.
 struct owner_sums {
     std::size_t   live        = 0;
     std::size_t   blocks      = 0;
@@ -45,8 +44,8 @@ struct owner_sums {
     [[nodiscard]] std::size_t at_the_peak(std::uint32_t now) const noexcept {
         return moment == now ? at_peak : live;
     }
-    /// Adds the figures of the same owner in another thread's account. The sum of the peaks is an
-    /// upper bound.
+    /// Adds the figures `other`, such as those of the same owner in another thread. The sum of two
+    /// peaks may be more than the true peak, because they may belong to different times.
     void merge(owner_sums const& other) noexcept {
         live += other.live;
         blocks += other.blocks;
@@ -66,7 +65,7 @@ private:
 
 struct owner_account;
 
-/// The figures of one tag, in the account of one thread.
+/// The figures of one tag in one `owner_account` (the figures of one thread).
 struct tag_sums {
     std::uint64_t key;
     tag_sums*     next;
@@ -76,7 +75,7 @@ struct tag_sums {
     [[nodiscard]] call_site at() const noexcept { return {}; }
 };
 
-/// The figures of one line that allocates for one tag, in one `owner_account`.
+/// The figures of one program line with one tag, in one `owner_account` (figures of one thread).
 struct site_sums {
     std::uint64_t  key;
     site_sums*     next;
@@ -86,13 +85,13 @@ struct site_sums {
     owner_account* account;
     owner_sums     sums{};
     std::uint64_t  crossed = 0;  ///< number of frees on another stream than that of the allocation
-    call_site      crossed_at{}; ///< line of the last free on another stream
+    call_site      crossed_at{}; ///< program line of the last free that `crossed` counts
 
     [[nodiscard]] call_site at() const noexcept { return line; }
 };
 
-/// The figures of the blocks that one thread allocated, or several with numbers (`thread_number`)
-/// that are equal modulo 1024. Any thread may free the blocks, so `lock` protects the figures.
+/// The figures of the blocks that one thread allocated. Threads with numbers (`thread_number`) that
+/// are equal modulo 1024 share an account. Any thread may free the blocks, so there is a `lock`.
 struct owner_account {
     explicit owner_account(unsigned number) noexcept : thread{number} {}
     owner_account(owner_account&&) = delete;
@@ -101,8 +100,8 @@ struct owner_account {
         while (tag_sums* const each = tags) { tags = each->next, delete each; }
     }
 
-    /// Returns the figures of a line and a tag, and creates them if there are none. The caller
-    /// holds the lock. Throws `std::bad_alloc`.
+    /// Returns the figures of the program line `at` and the tag `owner`, and creates them if there
+    /// are none. The caller holds `lock`. Throws `std::bad_alloc`.
     [[nodiscard]] site_sums& find(std::uint64_t key, memory_tag owner, call_site at) {
         if (last != nullptr && last->key == key) [[likely]] { return *last; }
         site_sums* found = site_map.find(key);
@@ -114,8 +113,8 @@ struct owner_account {
     biased_lock lock;
     unsigned    thread;
     owner_sums  sums{};
-    /// Sum of the allocated minus the freed bytes of this account that are not yet in the live
-    /// bytes of all threads (`owner_accounts::total_`).
+    /// Allocated minus freed bytes that are not yet added to `owner_accounts::total_`, the live
+    /// bytes of all accounts.
     std::ptrdiff_t         pending = 0;
     site_sums*             last    = nullptr;
     site_sums*             sites   = nullptr;

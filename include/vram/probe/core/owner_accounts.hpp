@@ -19,12 +19,12 @@
 namespace vram {
 namespace detail {
 
-/// For each thread that allocates, an account (the figures of its blocks, by tag and by line); also
-/// the peak of the live bytes of all threads together. Any thread may call any function.
+/// Stores the figures of the blocks of each thread, by tag and by program line, and the peak of the
+/// live bytes of all threads together. Any thread may call.
 class owner_accounts {
 public:
-    /// For each account, up to this many bytes of allocations or frees are not yet in `total_`, the
-    /// live bytes of all accounts.
+    /// Largest number of bytes that an account (the figures of one thread) may hold back before it
+    /// adds them to `total_`, the live bytes of all threads.
     static constexpr std::size_t slack = std::size_t{1} << 20;
 
     owner_accounts()                 = default;
@@ -33,8 +33,8 @@ public:
         for (auto& each : accounts_) { delete each.load(std::memory_order_relaxed); }
     }
 
-    /// Counts a block of the thread `thread`. Returns the owner's figures, for a later `refund`, or
-    /// null without host memory.
+    /// Counts a new block of the thread number `thread`. Returns the figures to which the block was
+    /// added; `refund` needs them when the block is freed. Returns null if there is no host memory.
     [[nodiscard]] site_sums* charge(unsigned thread, memory_tag owner, call_site at,
                                     std::size_t bytes) noexcept {
         owner_account& account = account_of(thread);
@@ -46,8 +46,8 @@ public:
             site.of->sums.add(bytes, now);
             account.sums.add(bytes, now);
             account.pending += static_cast<std::ptrdiff_t>(bytes);
-            // Settles before the comparison: if two threads allocate large blocks at once, the
-            // second one must find the bytes of both in `total_`.
+            // Adds more than 1 MiB of pending bytes to `total_` before the comparison. So another
+            // thread that allocates at the same time counts these bytes too.
             std::ptrdiff_t const all =
                 account.pending > limit ? settle(account)
                                         : total_.load(std::memory_order_relaxed) + account.pending;
@@ -56,8 +56,8 @@ public:
         } catch (std::bad_alloc const&) { return nullptr; }
     }
 
-    /// Subtracts a freed block, which `charge` counted in `site`. `crossed` is true if its free is
-    /// on another stream than its allocation; `at` is the line of that free.
+    /// Subtracts a freed block from `site`, the figures to which `charge` added it. `crossed` is
+    /// true if the free is on another stream than the allocation. `at` is the line of the free.
     void refund(site_sums& site, std::size_t bytes, bool crossed, call_site at) noexcept {
         owner_account&      account = *site.account;
         auto const          held    = account.lock.hold();
@@ -73,7 +73,7 @@ public:
         if (account.pending < -limit) { settle(account); }
     }
 
-    /// Calls `visit(account)` for each account, while holding the lock of the account.
+    /// Calls `visit(account)` for each account (the figures of one thread), while holding its lock.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (auto& each : accounts_) {
@@ -86,19 +86,19 @@ public:
         visit(spare_);
     }
 
-    /// Returns the peak of the live bytes of all threads together. May be wrong by `slack` (1 MiB)
-    /// for each account other than that of the last allocation.
+    /// Returns the peak of the live bytes of all threads together. The error is at most 1 MiB
+    /// (`slack`) for each thread.
     [[nodiscard]] std::size_t peak() const noexcept {
         return static_cast<std::size_t>(peak_.load(std::memory_order_relaxed));
     }
-    /// Returns the number of the last peak: each new peak of the live bytes has a larger number.
-    /// `owner_sums::at_the_peak` takes this number.
+    /// Returns the number of the latest peak of the live bytes of all threads together. Each new
+    /// peak gets a larger number. Pass the number to `owner_sums::at_the_peak`.
     [[nodiscard]] std::uint32_t moment() const noexcept {
         return moment_.load(std::memory_order_relaxed);
     }
 
-    /// Writes the tags with the most live bytes to `n.holders`, or the lines if fewer than two tags
-    /// have live bytes. Allocates nothing.
+    /// Writes the tags with the most live bytes to `n.holders`, for the message of a refusal. If
+    /// fewer than two tags have live bytes, writes the program lines instead. Allocates nothing.
     void name_holders(shortage& n) const noexcept {
         std::size_t const tags = list<tag_sums>(n, &owner_account::tags, &owner_account::tag_map);
         if (tags < 2) { list<site_sums>(n, &owner_account::sites, &owner_account::site_map); }
@@ -108,8 +108,8 @@ private:
     static constexpr auto        limit   = static_cast<std::ptrdiff_t>(slack);
     static constexpr std::size_t threads = 1024;
 
-    /// Returns the key of a tag and a line in a hash table. Two pairs with one key, which is
-    /// improbable, are counted together.
+    /// Returns the key of a tag and a program line in a hash table. If two such pairs have the same
+    /// key, which is improbable, they are counted together.
     [[nodiscard]] static std::uint64_t key_of(memory_tag owner, call_site at) noexcept {
         std::uint64_t line = 0;
         if constexpr (sizeof at == sizeof(std::uintptr_t)) {
@@ -135,8 +135,8 @@ private:
         return *before;
     }
 
-    /// Adds the pending bytes of an account to `total_`, the sum of all accounts, and returns the
-    /// new sum. The caller holds `account.lock`.
+    /// Adds `account.pending` (allocated minus freed bytes that are not yet counted) to `total_`,
+    /// the live bytes of all threads. Returns the new `total_`. The caller holds `account.lock`.
     std::ptrdiff_t settle(owner_account& account) noexcept {
         std::ptrdiff_t const pending = account.pending;
         account.pending              = 0;
@@ -165,7 +165,7 @@ private:
                 auto const held = account->lock.hold();
                 each            = account->*nodes;
             }
-            // No lock is needed for the list: a node never moves, and its `next` never changes.
+            // Reads the list without the lock: nodes never move, and their `next` never changes.
             for (; each != nullptr; each = each->next) {
                 memory_holder h{each->owner, each->at(), 0, 0};
                 bool          first = true;
@@ -175,8 +175,8 @@ private:
                     auto const  held = other->lock.hold();
                     Node* const same = (other->*map).find(each->key);
                     if (same == nullptr) { continue; }
-                    // Only the first account with this tag or line lists it: if an account `b`
-                    // before `a` has it too, leaves it out here.
+                    // If several accounts have the same tag or line, lists it only at the first of
+                    // them.
                     first = b >= a;
                     h.bytes += same->sums.live;
                     h.blocks += same->sums.blocks;
@@ -201,7 +201,7 @@ private:
     }
 
     std::atomic<owner_account*> accounts_[threads]{};
-    /// Figures of all threads for which there was no host memory for an account of their own.
+    /// Account of all threads for which there was no host memory for an account of their own.
     mutable owner_account       spare_{0};
     std::atomic<std::ptrdiff_t> total_{0};
     std::atomic<std::ptrdiff_t> peak_{0};

@@ -22,7 +22,8 @@ namespace detail {
 }
 // The functions below are templates for the reason that `only_if_used` states.
 
-/// Adds up the figures that several threads have for the same tag and line.
+/// Merges the figures of several threads. Returns one entry for each pair of a tag and a program
+/// line, the sum of all entries in `parts` for this pair.
 template <class Owner = tracked_owner>
 [[nodiscard]] std::vector<Owner> merged_owners(std::vector<Owner> parts) {
     sort(parts.data(), parts.size(), [](Owner const& a, Owner const& b) {
@@ -49,7 +50,8 @@ template <class Owner = tracked_owner>
     }
     return all;
 }
-/// Returns the list sorted by live bytes, and then by the bytes at the peak, the largest first.
+/// Returns the list `all`, sorted by live bytes, the largest first. If two entries have equal live
+/// bytes, the one with more bytes at the peak comes first.
 template <class Owner = tracked_owner>
 [[nodiscard]] std::vector<Owner> sorted_owners(std::vector<Owner> all) {
     sort(all.data(), all.size(), [](Owner const& a, Owner const& b) {

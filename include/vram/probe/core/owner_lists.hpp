@@ -16,8 +16,8 @@
 namespace vram {
 namespace detail {
 
-/// The lists of a `tracking` layer: the figures of its tags and lines, and its live blocks. Any
-/// thread may call.
+/// The lists that a `tracking` layer offers: its tags and program lines with their figures, and its
+/// live blocks. Any thread may call.
 class owner_lists {
 public:
     owner_lists()              = default;
@@ -31,8 +31,8 @@ protected:
     ~owner_lists() = default;
 };
 
-/// Finds the outermost layer `tracking` of a stack; `found` returns its tags, lines and live blocks
-/// as `owner_lists`, or null.
+/// Finds the outermost layer `tracking` of a stack (a resource with its upstreams). `found` returns
+/// the lists of the layer (tags, program lines and live blocks), or null if there is no such layer.
 class owner_finder final : public layer_visitor {
 public:
     owner_finder() noexcept : layer_visitor{facts::names} {}
@@ -45,7 +45,8 @@ private:
     owner_lists const* found_ = nullptr;
 };
 
-/// Returns true if a stack has a layer `tracking`, or a handle that may have one behind it.
+/// Returns true if the stack `R` (a resource with its upstreams) may have a layer `tracking`. A
+/// handle that hides the type of its resource may have one.
 template <class R>
 consteval bool may_have_owners() {
     if constexpr (naming_owners<R> || hiding_the_type<R>) {
@@ -62,8 +63,8 @@ consteval bool may_have_owners() {
     }
 }
 
-/// Returns the lists of the outermost layer `tracking` of a stack, also behind handles; null if
-/// there is none.
+/// Returns the lists (tags, program lines and live blocks) of the outermost layer `tracking` in the
+/// stack `memory`. Returns null if there is no such layer.
 template <class R>
 [[nodiscard]] owner_lists const* owners_of(R const& memory) {
     owner_finder search;
@@ -71,9 +72,9 @@ template <class R>
     return search.found();
 }
 
-/// Gives access to the tags, lines and live blocks of the outermost layer `tracking` of a stack.
-/// Looks for the layer at each call, because a move assignment, or a new value of an
-/// `any_resource`, may replace it. The stack must outlive the object.
+/// Gives access to the tags, program lines and live blocks of the outermost layer `tracking` of a
+/// stack. `lists` searches for the layer in each call, because the program may assign another
+/// resource to the stack. The stack must outlive this object.
 class owner_source {
 public:
     template <class R>

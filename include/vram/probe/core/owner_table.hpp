@@ -32,11 +32,11 @@ template <class = only_if_used>
     return t.known() ? t.path() : "(no tag)";
 }
 
-/// What each row of an owner table stands for: a tag, a line of the program, or a thread.
+/// What each row of an `owner_table` stands for: a tag, a line of the program, or a thread.
 enum class owner_kind : unsigned char { tag, site, thread };
 
-/// Returns a table of the first `rows` owners, with the number of the others. The mark "<=" stands
-/// before an upper bound.
+/// Returns a table of the first `rows` owners (tags, program lines or threads). A last line has the
+/// number of further owners. The mark "<=" stands before a peak that is only an upper bound.
 template <class = only_if_used>
 [[nodiscard]] std::string owner_table(std::vector<tracked_owner> const& owners, owner_kind kind,
                                       std::size_t rows) {

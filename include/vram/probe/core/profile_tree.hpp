@@ -30,15 +30,16 @@ concept times_events = requires(typename P::device d, typename P::event const& e
     P::elapsed(e, e);
 };
 
-/// The scopes of a profile, with their figures. The device time of a run is read from two events:
-/// without a wait once many runs are stored, with a wait in `rows` and `clear`. Any thread may
-/// call.
+/// The scopes of a `profile`, with their figures. The device time of a run (an execution of a
+/// scope) is the time between two events. `rows` and `clear` wait for the events of all ended runs.
+/// Any thread may call.
 template <platform Platform>
 class profile_tree {
     using device_type = typename Platform::device;
 
 public:
-    /// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes inside.
+    /// A scope of a `profile`, with the figures of each thread (`threads`) and the scopes that were
+    /// entered within it (`inner`).
     struct scope {
         std::string                         name{};
         std::vector<profile_row>            threads{};
@@ -70,8 +71,8 @@ public:
         return *where.back();
     }
 
-    /// Returns two events of the device `where` for the start and the end of one run of a scope:
-    /// unused ones, or new ones.
+    /// Returns two events of the device `where`, for the start and the end of one run of a scope.
+    /// Reuses events that an earlier run no longer needs, or makes new ones.
     [[nodiscard]] events take_events(device_type where) {
         {
             auto const held = lock_.hold();
@@ -86,14 +87,14 @@ public:
         return {Platform::timed_event(where), Platform::timed_event(where), where};
     }
 
-    /// Adds `run`, the host time and the memory of one run of the scope `of`, to the figures of the
-    /// scope for the thread `thread`.
+    /// Adds `run`, the host time and the memory of one execution of the scope `of`, to the figures
+    /// that the scope has for the thread number `thread`.
     void add(scope& of, unsigned thread, profile_row const& run) {
         auto const held = lock_.hold();
         of.of_thread(thread).merge(run);
     }
-    /// Stores the two recorded events of a run of the scope `into`, for a later read of its device
-    /// time. If many are stored, reads those of runs that have ended.
+    /// Stores the events at the start and the end of a run of the scope `into`. The time between
+    /// them is read after the device has completed the run.
     void add(scope& into, unsigned thread, events&& of) {
         auto const held = lock_.hold();
         waiting_.push_back({&into, thread, std::move(of)});
@@ -102,9 +103,9 @@ public:
         enough_ = larger_of(std::size_t{64}, 2 * waiting_.size());
     }
 
-    /// Waits until all stored runs have ended on the device. Returns a row for each scope, or for
-    /// each thread of each scope if `by_thread`. Scopes are in the order of their first runs, each
-    /// followed by its inner scopes.
+    /// Waits until the device has completed all stored runs of scopes. Returns a row for each
+    /// scope, or, if `by_thread` is true, a row for each thread of each scope. The rows of inner
+    /// scopes follow those of their outer scope.
     [[nodiscard]] std::vector<profile_row> rows(bool by_thread) {
         auto const               one = reading_.hold();
         std::vector<profile_row> out;
@@ -123,15 +124,15 @@ public:
     }
 
 private:
-    /// A run of the scope `into` that has ended on the host; its device time has not been read from
-    /// its events yet.
+    /// A run of the scope `into` that has ended on the host. The time between its two events, `of`,
+    /// is not yet read.
     struct unread {
         scope*   into;
         unsigned thread;
         events   of;
     };
 
-    /// Waits until the device has ended the runs that were in `waiting_` at the call.
+    /// Waits until the device has completed all runs (executions of scopes) in `waiting_`.
     void wait() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const own;
@@ -153,8 +154,8 @@ private:
             put_back();
         }
     }
-    /// Adds the device times of the runs that have ended on the device to their scopes, and removes
-    /// the runs from `waiting_`. The caller holds `lock_`. A run that cannot be read stays.
+    /// Finds the runs that the device has completed, adds their device times to the figures of
+    /// their scopes, and removes the runs from `waiting_`. The caller holds `lock_`.
     void read() {
         if constexpr (times_events<Platform>) {
             resource_call<Platform> const internal;
@@ -190,9 +191,9 @@ private:
         for (auto const& each : of.inner) { reset(*each); }
     }
 
-    platform_lock<Platform> reading_; ///< lets one `rows` or `clear` run; taken before `lock_`
+    platform_lock<Platform> reading_; ///< lets `rows` and `clear` run one at a time
     platform_lock<Platform> lock_;
-    scope                   top_; ///< root of the tree; its `inner` are the outermost scopes
+    scope                   top_; ///< root of the tree: `top_.inner` are the outermost scopes
     std::list<unread>       waiting_;
     std::vector<events>     spare_;
     std::size_t             enough_ = 64;

@@ -22,35 +22,35 @@
 namespace vram {
 namespace detail {
 
-/// A block that was allocated in a trial (one call of `survives_oom`): live, or freed and its
-/// address not allocated again.
+/// The record of a block that was allocated in a trial (one call of `survives_oom`). The record of
+/// a freed block is kept for a time, so that a second free is found.
 struct tried_block {
     void*         address   = nullptr;
     std::size_t   bytes     = 0;
     std::size_t   alignment = 0;
-    std::uint64_t run       = 0; ///< number of the run that allocated the block
-    std::uint64_t serial    = 0; ///< number of the allocation in the trial; the first has 1
+    std::uint64_t run       = 0; ///< index (from 1) of the run that allocated the block
+    std::uint64_t serial    = 0; ///< index (from 1) of the allocation among all runs
     bool          live      = false;
     memory_tag    owner{};
     call_site     at{}; ///< line of the allocation
     call_site     freed_at{};
 };
 
-/// A free of a block that is already free, or a free with a wrong size.
+/// The record of a wrong free. The block was already free, or the size or alignment was wrong.
 struct tried_free {
     enum class mistake : unsigned char { none, twice, wrong_size };
 
     mistake     what = mistake::none;
-    tried_block block{};       ///< the block, with its allocation and its first free
-    std::size_t bytes     = 0; ///< the size that the free passed
-    std::size_t alignment = 0; ///< the alignment that the free passed
+    tried_block block{};       ///< record of the block that the program tried to free
+    std::size_t bytes     = 0; ///< size in bytes that the program passed to the free
+    std::size_t alignment = 0; ///< alignment that the program passed to the free
     call_site   at{};
 };
 
-/// Selects the requests of a `refusing` layer that are refused during a trial, which is one call of
-/// `survives_oom` with many runs. Counts requests of the thread that called `survives_oom`, and
-/// usually of each `sim_thread` that it starts. Any thread may call the functions of the layer; one
-/// thread begins and ends runs.
+/// Decides which requests a `refusing` layer refuses during a trial (one call of `survives_oom`).
+/// Counts only requests of the thread that called `survives_oom`. Also counts those of each
+/// `sim_thread` that it starts, if such threads run one at a time. Any thread may allocate and
+/// free; only one thread begins and ends runs.
 template <class = only_if_used>
 class refusal_plan {
 public:
@@ -77,8 +77,9 @@ public:
         forget();
     }
 
-    /// Begins a run in which the request number `refused` (from 1; 0 means none) and the `most` - 1
-    /// after it are refused.
+    /// Begins a run of the tested code. Refuses the request number `refused` and the following
+    /// ones, at most `most` requests. The first request has the number 1. If `refused` is 0,
+    /// refuses none.
     void begin_run(std::uint64_t refused, std::uint64_t most) noexcept {
         auto const held = lock_.hold();
         ++run_;
@@ -91,8 +92,8 @@ public:
 
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
 
-    /// Counts a request of a thread that belongs to the trial (the call of `survives_oom`). Returns
-    /// true to refuse the request.
+    /// Counts a request if the calling thread belongs to the trial (the call of `survives_oom`).
+    /// Returns true if the layer must refuse the request. Requests for 0 bytes are not counted.
     [[nodiscard]] bool refuses(std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (bytes == 0) { return false; }
         auto const held = lock_.hold();
@@ -105,8 +106,8 @@ public:
         return true;
     }
 
-    /// Records a new block, in place of an earlier record with the same address. If the thread does
-    /// not belong to the trial (the call of `survives_oom`), only erases that record.
+    /// Records that the block at `p` was allocated. If the calling thread is not part of the trial
+    /// (the call of `survives_oom`), only erases an old record of the address `p`.
     void allocated(void* p, std::size_t bytes, std::size_t alignment, call_site at) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
@@ -121,14 +122,16 @@ public:
                 b = records_.push(std::make_unique<tried_block>()).get();
                 blocks_.insert(key(p), b);
             }
+            count_out(*b); // a block that the upstream ended without a free
             *b = {p, bytes, alignment, run_, ++serial_, true, current_tag(), at, {}};
             live_bytes_ += bytes;
             ++live_blocks_;
         } catch (std::bad_alloc const&) {} // the block is not tracked
     }
 
-    /// Records a free and corrects a wrong `bytes` or `alignment`. Returns false for a second free,
-    /// which must not be passed on.
+    /// Records the free of the block at `p`. If `bytes` or `alignment` is wrong, sets it to the
+    /// value of the allocation. Returns false if the block was already free; the layer then must
+    /// not free it.
     [[nodiscard]] bool freeing(void* p, std::size_t& bytes, std::size_t& alignment,
                                call_site at) noexcept {
         if (p == nullptr) { return true; }
@@ -151,7 +154,6 @@ public:
         return true;
     }
 
-    /// Erases the records of freed blocks. Otherwise their number would grow with each run.
     void forget_freed() noexcept {
         auto const held = lock_.hold();
         for (std::size_t i = records_.size(); i-- != 0;) {
@@ -169,12 +171,12 @@ public:
         auto const held = lock_.hold();
         return refusals_;
     }
-    /// Returns the first refused request of the present run, or an empty record.
+    /// Returns the first refused request of this run, or an empty record if none was refused.
     [[nodiscard]] tried_block first_refused() const noexcept {
         auto const held = lock_.hold();
         return first_;
     }
-    /// Returns the first invalid free of the present run, or an empty record.
+    /// Returns the first wrong free of this run, or an empty record if there was none.
     [[nodiscard]] tried_free wrong_free() const noexcept {
         auto const held = lock_.hold();
         return wrong_;
@@ -191,7 +193,7 @@ public:
         auto const held = lock_.hold();
         return run_;
     }
-    /// Returns the first live block that the run `run` allocated, or an empty record.
+    /// Returns the oldest live block of the run number `run`, or an empty record if there is none.
     [[nodiscard]] tried_block live_of(std::uint64_t run) const noexcept {
         auto const  held = lock_.hold();
         tried_block first;
@@ -210,20 +212,21 @@ private:
     void                       note(tried_free const& wrong) noexcept {
         if (wrong_.what == tried_free::mistake::none) { wrong_ = wrong; }
     }
-    /// Returns true if a trial is in progress and the calling thread belongs to the trial.
+    /// Returns true if the calling thread takes part in a trial (a call of `survives_oom`).
     [[nodiscard]] bool counts() const noexcept { return active() && trial_of_thread == number_; }
-    void               forget() noexcept {
+    void               count_out(tried_block const& b) noexcept {
+        if (!b.live) { return; }
+        live_bytes_ -= b.bytes;
+        --live_blocks_;
+    }
+    void forget() noexcept {
         blocks_ = {};
         records_.clear();
     }
-    /// Erases the record of the block at `p`, if there is one.
     void forget(void const* p) noexcept {
         tried_block const* const b = find(p);
         if (b == nullptr) { return; }
-        if (b->live) {
-            live_bytes_ -= b->bytes;
-            --live_blocks_;
-        }
+        count_out(*b);
         blocks_.erase(key(p));
         std::size_t i = 0;
         while (records_[i].get() != b) { ++i; }
@@ -245,7 +248,7 @@ private:
     tried_free        wrong_{};
     std::size_t       live_bytes_  = 0;
     std::size_t       live_blocks_ = 0;
-    /// The blocks of the trial by address, also freed ones, so that a second free is found.
+    /// Records of blocks by address. The record of a freed block stays, to find a second free.
     address_map<tried_block>                 blocks_;
     heap_array<std::unique_ptr<tried_block>> records_;
 };

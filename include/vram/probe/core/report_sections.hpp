@@ -26,15 +26,16 @@
 namespace vram {
 namespace detail {
 
-/// One row of a summary: the present value of a figure, its peak, and the sums of its increases
-/// (`in`) and decreases (`out`). Unknown cells are blank.
+/// One row of the memory summary: the present value of a figure, such as the live bytes, its peak,
+/// and the sums of its increases (`in`) and decreases (`out`). Unknown cells are blank.
 struct summary_row {
     char const*                  name;
     bool                         is_size;
     std::optional<std::uint64_t> now{}, peak{}, in{}, out{};
 };
 
-/// The figures of a whole stack. Each figure is that of the outermost layer that has it.
+/// The figures of a whole stack (a resource with its upstreams). If several layers count a figure,
+/// this struct has the value of the outermost of them.
 template <class = only_if_used>
 struct report_sections {
     std::optional<memory_usage> usage{};
@@ -48,30 +49,31 @@ struct report_sections {
     std::vector<tracked_block>   live{};
     bool                         tracked = false;
 
-    /// Sets a figure, unless an outer layer has already set it.
+    /// Sets the figure `to`, unless a layer further out in the stack has already set it.
     template <class Value>
     static void keep(std::optional<Value>& to, Value value) {
         if (!to.has_value()) { to = value; }
     }
 
-    /// Stores the tags and live blocks of the outermost layer `tracking`, and sets from them the
-    /// sums that are not set yet. Ignores further layers `tracking`.
+    /// Stores the tags and the live blocks of the outermost layer `tracking`. Computes from them
+    /// the sums, such as `allocated`, that are still empty. Ignores further layers `tracking`.
     void add_owners(std::vector<tracked_owner> by_tag, std::vector<tracked_block> blocks_of) {
         if (tracked) { return; }
         tracked           = true;
         tags              = std::move(by_tag);
         live              = std::move(blocks_of);
-        std::uint64_t sum = 0, count = 0, bytes_now = 0;
+        std::uint64_t sum = 0, count = 0, bytes_now = 0, blocks_now = 0;
         for (tracked_owner const& each : tags) {
             sum += each.allocated;
             count += each.allocations;
             bytes_now += each.live;
+            blocks_now += each.blocks;
         }
         keep(allocated, sum);
         keep(freed, sum - bytes_now);
-        keep(blocks, std::uint64_t{live.size()});
+        keep(blocks, blocks_now); // not `live.size()`, which may belong to a later time
         keep(allocations, count);
-        keep(frees, count - live.size());
+        keep(frees, count - blocks_now);
     }
 
     [[nodiscard]] std::string text() const {
@@ -81,6 +83,11 @@ struct report_sections {
     }
 
 private:
+    /// Returns false if a resource has memory but no count of allocations, so that it does not
+    /// count them.
+    static bool counts_blocks(memory_usage const& u) {
+        return u.allocations != 0 || u.live + u.peak_live == 0;
+    }
     static void add(table<>& t, summary_row const& row) {
         auto const cell = [&](std::optional<std::uint64_t> const& value) -> std::string {
             if (!value.has_value()) { return ""; }
@@ -112,7 +119,9 @@ private:
             add(t, {"largest free block", true, free->largest});
         }
         std::optional<std::uint64_t> count = allocations;
-        if (!count.has_value() && usage.has_value()) { count = usage->allocations; }
+        if (!count.has_value() && usage.has_value() && counts_blocks(*usage)) {
+            count = usage->allocations;
+        }
         if (count.has_value()) {
             add(t, {"number of blocks", false, blocks, peak_blocks, count, frees});
         }
@@ -129,9 +138,13 @@ private:
         say(" out of memory", refused);
         say(" retried", retried);
         if (usage.has_value()) {
-            say(" calls of the upstream", usage->upstream);
-            say(" events", usage->events);
-            say(" waits", usage->waits);
+            memory_usage const& u       = *usage;
+            bool const          unknown = u.upstream == 0 && u.reserved + u.peak_reserved != 0;
+            if (!unknown) { say(" calls of the upstream", u.upstream); }
+            if (!unknown || u.events + u.waits != 0) {
+                say(" events", u.events);
+                say(" waits", u.waits);
+            }
         }
         return out.empty() ? out : out + "\n";
     }

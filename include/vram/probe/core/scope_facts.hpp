@@ -44,8 +44,8 @@ public:
         return "the checked code " + text_of_change(found) + ", by more than " +
                text_of_signed(most) + lines(site_figure::live);
     }
-    /// Returns an empty text if the live bytes never rose by more than `most` since the start,
-    /// otherwise the message of the failure.
+    /// Returns an empty text if the live bytes never rose by more than `most` since this object was
+    /// made. Otherwise returns the message of the failure.
     [[nodiscard]] std::string peak_at_most(std::size_t most) const {
         std::size_t const found = delta_.peak();
         if (found <= most) { return {}; }

@@ -17,12 +17,13 @@
 namespace vram {
 namespace detail {
 
-/// A figure of a site (a tag and a line) that a message can list.
+/// A figure that a message can list for a site (a pair of a tag and a program line): live bytes,
+/// allocations, or frees on another stream than that of the allocation.
 enum class site_figure : unsigned char { live, allocations, crossed };
 
-/// Stores the figures of each site (a pair of a tag and a program line) at the start of a scope;
-/// `risen` and `crossed` return the changes since then. Has no sites without a layer `tracking`.
-/// The stack must outlive the object.
+/// Stores the figures of each site (a pair of a tag and a program line) at the start of a scope.
+/// `risen` and `crossed` return the changes since then. Without a layer `tracking` in the stack,
+/// there are no sites. The stack must outlive this object.
 template <class = only_if_used>
 class site_marks {
 public:
@@ -31,8 +32,8 @@ public:
     template <class R>
     explicit site_marks(R const&&) = delete;
 
-    /// Returns a line of text for each site with a risen figure `which` since the start: at most
-    /// five, then "...".
+    /// Returns a line of text for each site (tag and program line) at which the figure `which` has
+    /// risen since the start of the scope. After five lines, the text ends with "...".
     [[nodiscard]] std::string risen(site_figure which) const {
         std::string out;
         unsigned    lines = 0;
@@ -44,7 +45,8 @@ public:
         }
         return out;
     }
-    /// Returns the number of frees since the start on another stream than that of the allocation.
+    /// Returns how many frees since the start of the scope were on another stream than the
+    /// allocation of the freed block.
     [[nodiscard]] std::uint64_t crossed() const {
         std::uint64_t sum = 0;
         for (tracked_owner const& each : now()) { sum += raised(each, site_figure::crossed); }

@@ -16,15 +16,16 @@
 namespace vram {
 namespace detail {
 
-/// A vector clock: one counter for each stream and each host thread (an *actor*). Everything that
-/// an actor did up to its counter in the clock of an operation happens before the operation.
+/// A vector clock: one counter for each *actor* (a stream or a host thread). It states what happens
+/// before an operation. If the counter of an actor is n, the first n steps of that actor happen
+/// before the operation.
 ///
-/// A clock with a count of an actor must also include all that the actor's own clock included at
-/// that count: `join` relies on this to skip comparisons.
+/// If a clock includes a step of an actor, it must also include everything that happens before that
+/// step. `join`, the maximum of two clocks, relies on this rule to skip comparisons.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
-/// Threads   One object by one thread at a time.
-/// Cost      O(1) on average; a join of clocks of which neither includes the other visits their
+/// Threads   Only one thread at a time may use an object.
+/// Cost      O(1) on average. If neither of two clocks includes the other, a join visits their
 ///           differences.
 class actor_clock {
 public:
@@ -59,13 +60,12 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Returns true if the clock may have changed since its owner (stream or thread) called
-    /// `advance`. The owner must then advance again before it ends, because its index may be
-    /// reused.
+    /// Returns true if the clock may have changed since its owner last called `advance`. The owner
+    /// is the stream or thread of that call. It must call `advance` again before it ends, because
+    /// another stream or thread may then get its index.
     [[nodiscard]] bool joined() const noexcept { return owner_ != none && joined_; }
 
-    /// Increments the counter of `actor`, which becomes the owner of the clock, and returns the new
-    /// value.
+    /// Increments the counter of `actor` and returns it. `actor` becomes the owner of the clock.
     std::uint64_t advance(std::size_t actor) {
         if (actor != owner_) {
             disown();
@@ -78,7 +78,7 @@ public:
         return ++own_;
     }
 
-    /// Sets each counter of this vector clock to the larger of its value and that in `other`.
+    /// Raises each counter of this clock to at least the value of the same counter in `other`.
     void join(actor_clock const& other) {
         if (other.is_empty()) { return; }
         unsigned const missing = other.missing_in(*this);
@@ -92,8 +92,8 @@ public:
         }
     }
 
-    /// Returns true if all counters are known to be at least those of `other`. False does not prove
-    /// that one is less.
+    /// Returns true only if each counter of this clock is at least the same counter in `other`. May
+    /// return false although this holds, because it does not compare all counters.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         unsigned const missing = other.missing_in(*this);
         if (missing == unknown) { return false; }
@@ -103,8 +103,7 @@ public:
         }
         return other.owner_ == none || includes(other.owner_, other.own_);
     }
-    /// Returns a number larger than the index of each stream or thread with a counter that is not
-    /// 0.
+    /// Returns a number that is larger than the index of each counter that is not 0.
     [[nodiscard]] std::size_t size() const noexcept {
         std::size_t most = owner_ == none ? all_.size() : std::max(all_.size(), owner_ + 1);
         for (unsigned i = 0; i < recent_; ++i) { most = std::max(most, last_[i].actor + 1); }
@@ -134,10 +133,10 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t{0};
     static constexpr unsigned    few  = 8;
-    /// Number of entries of `last_` that `advance` keeps free for counters that copies of the clock
-    /// raise.
+    /// Number of entries of `last_` that `advance` keeps free. A copy of the clock can then store a
+    /// few changed counters without a call of `spill`.
     static constexpr unsigned spare = 3;
-    /// Result of `missing_in` if any counter may be missing, so that all must be compared.
+    /// Returned by `missing_in` if the clocks must be compared counter by counter.
     static constexpr unsigned unknown = ~0U;
 
     struct entry {
@@ -155,30 +154,30 @@ private:
     [[nodiscard]] bool is_empty() const noexcept {
         return owner_ == none && recent_ == 0 && all_.size() == 0;
     }
-    /// Returns the entries of `last_` that `other` may lack, as a bit set, or `unknown` if all
-    /// counters must be compared. Ignores the owner's counter.
+    /// Returns a bit set of the entries of `last_` that `other` may not include. `other` includes
+    /// all other counters, except perhaps the owner's. Returns `unknown` if this is not known.
     [[nodiscard]] unsigned missing_in(actor_clock const& other) const noexcept {
         if (owner_ != none && other.includes(owner_, learned_)) { return late_; }
         if (via_all_ && other.includes(via_, via_count_)) { return via_late_; }
         return is_empty() ? 0 : unknown;
     }
-    /// Returns true if `other` is known to include all counters of this clock, except perhaps some
-    /// entries of `last_` and, unless this is a copy, the owner's.
+    /// Returns true if `other` is known to include this clock. Does not compare the entries of
+    /// `last_` in `missing_in(other)`. Compares the owner's counter only if this clock is a copy.
     [[nodiscard]] bool is_within(actor_clock const& other) const noexcept {
         bool const own = owner_ == none || !copy_ || other.includes(owner_, own_);
         return own && missing_in(other) != unknown;
     }
 
-    /// Raises counters to their values in `other`: those of the entries of `other.last_` that the
-    /// bit set `which` selects.
+    /// For each entry of `other.last_` that the bit set `which` selects: raises the counter of the
+    /// same stream or thread in this clock to at least the count of the entry.
     void raise_some(actor_clock const& other, unsigned which) {
         for (unsigned i = 0; i < other.recent_; ++i) {
             if ((which >> i & 1U) != 0) { raise(other.last_[i].actor, other.last_[i].count); }
         }
     }
 
-    /// Joins `other` by a copy of it, in which it raises the entries of `last_` that `other` may
-    /// lack. `is_within(other)` must be true.
+    /// Joins `other`, for which `is_within(other)` must be true. Copies `other`, and then raises
+    /// the counters that may be larger in this clock.
     void take(actor_clock const& other) {
         actor_clock next{other};
         if (!copy_ && owner_ != none) {
@@ -193,8 +192,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Raises each counter to at least its value in `other`, for clocks of which neither is known
-    /// to include the other.
+    /// Joins `other`: raises each counter to at least its value in `other`. Called if neither clock
+    /// is known to include the other.
     void add(actor_clock const& other) {
         actor_clock next{*this};
         next.copy_ = copy_;
@@ -216,8 +215,8 @@ private:
         *this = std::move(next);
     }
 
-    /// Called after changes that `late_` does not list: another clock then has them for certain
-    /// only if it includes the owner's next count.
+    /// Called after changes that `late_` does not record. Other clocks are then known to include
+    /// this clock only if they include the owner's next count.
     void all_changed() noexcept {
         learned_ = own_ + 1;
         late_    = 0;
@@ -225,8 +224,8 @@ private:
         joined_  = true;
     }
 
-    /// Removes the owner (the stream or thread of the last `advance`), if any, and stores its
-    /// counter among the others.
+    /// Leaves the clock without an owner (the stream or thread that called `advance` last). Stores
+    /// the owner's counter in `last_` instead of `own_`.
     void disown() {
         if (owner_ != none) {
             make_room(owner_);
@@ -241,7 +240,7 @@ private:
         copy_ = joined_ = false;
     }
 
-    /// Stores `count` for `actor` (a stream or host thread), which must not own this clock.
+    /// Stores `count` in `last_` as the counter of `actor`, which must not be the owner.
     void put(std::size_t actor, std::uint64_t count) {
         make_room(actor);
         unsigned const i = place_of(actor);
@@ -250,22 +249,22 @@ private:
         late_ |= 1U << i;
         via_late_ |= 1U << i;
     }
-    /// Returns the index of the actor's entry in `last_`, or of the first free entry, or `few` if
-    /// all are used.
+    /// Returns the index of the entry of `last_` for `actor`. If there is none, returns the index
+    /// of the first free entry, or `few` if no entry is free.
     [[nodiscard]] unsigned place_of(std::size_t actor) const noexcept {
         unsigned i = 0;
         while (i < recent_ && last_[i].actor != actor) { ++i; }
         return i;
     }
 
-    /// Makes sure that `last_` (counters that changed last) has an entry for `actor` or a free one.
+    /// Makes sure that `last_` has an entry for `actor` or a free entry.
     void make_room(std::size_t actor) {
         if (place_of(actor) == few) { spill(); }
     }
-    /// Moves entries of `last_` (counters that changed last) to the tree `all_`, so that at least
-    /// `spare` entries are free.
+    /// Moves entries of `last_` (the counters that changed last) to `all_`, so that at least
+    /// `spare` entries of `last_` are free.
     void spill() {
-        // Keeps the entries that other clocks may lack, unless more than `few - spare` would stay.
+        // Keeps the entries that other clocks may lack in `last_`, unless they are too many.
         unsigned      kept  = late_ | (via_all_ ? via_late_ : 0);
         bool const    whole = static_cast<unsigned>(std::popcount(kept)) > few - spare;
         shared_counts next  = all_;
@@ -285,31 +284,32 @@ private:
         }
     }
 
-    /// Counters of all actors (streams and threads) except the owner. A count in `last_` replaces
-    /// that of the same actor here.
+    /// Counters of all actors (streams and threads) except the owner. If `last_` has an entry for
+    /// an actor, that entry is newer and replaces the counter here.
     shared_counts all_;
     std::size_t   owner_ = none;
     std::uint64_t own_   = 0; ///< counter of the owner (the stream or thread that advanced last)
-    /// Another clock that includes this count of the owner also has all other counters of this
-    /// clock, except those in `late_`: `join` then compares only these.
+    /// Each clock that includes this count of the owner also includes all other counters of this
+    /// clock, except the entries in `late_`.
     std::uint64_t learned_ = 0;
-    /// Index of an earlier owner (stream or thread), or `none`. Another clock that includes its
-    /// count `via_count_` also has all counters in the tree `all_`.
+    /// Index of a stream or thread that owned the clock earlier, or `none`. Each clock that
+    /// includes its count `via_count_` also includes all counters in `all_`.
     std::size_t   via_       = none;
     std::uint64_t via_count_ = 0;
-    unsigned      recent_    = 0; ///< number of used entries of `last_`
-    /// Bit set of the entries of `last_` raised after `learned_` was set: a clock with that count
-    /// of the owner may lack them.
+    unsigned      recent_    = 0; ///< number of entries of `last_` in use
+    /// Bit set of the entries of `last_` that changed after `learned_` was set. A clock may lack
+    /// these entries although it includes the owner's count `learned_`.
     unsigned late_ = 0;
-    /// Bit set, valid if `via_all_`: entries of `last_` that another clock may lack although it
-    /// includes the count `via_count_` of the earlier owner `via_`.
+    /// Bit set of entries of `last_`, used only if `via_all_` is true. A clock may lack these
+    /// entries although it includes the count `via_count_` of the actor `via_`.
     unsigned via_late_ = 0;
-    /// True if another clock that includes the count `via_count_` of the earlier owner `via_` also
-    /// has the counters in `last_`, except those in `via_late_`.
+    /// If true, each clock that includes the count `via_count_` of the actor `via_` also includes
+    /// all entries of `last_` except those in `via_late_`.
     bool via_all_ = false;
-    bool joined_  = false; ///< for a clock with an owner: it may have changed since `advance`
-    /// True for a new clock or an unchanged copy: `raise` then first removes the owner, which did
-    /// not make the change.
+    /// True if the clock may have changed since its owner (a stream or thread) called `advance`.
+    bool joined_ = false;
+    /// True for a new clock, and for a copy until it changes. When `raise` changes a copy, the copy
+    /// loses its owner, because the owner did not make this change.
     bool  copy_      = true;
     entry last_[few] = {}; ///< the counters that changed last, each with its stream or thread
 };

@@ -20,7 +20,7 @@
 namespace vram {
 namespace detail {
 
-/// Adds `bytes` to the number of bytes copied in the direction of `engine`.
+/// Adds `bytes` to the number of copied bytes in the direction of `engine`, in the statistics `f`.
 inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     switch (engine) {
     case sim_engine::to_device: f.bytes_to_device += bytes; break;
@@ -34,8 +34,9 @@ inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
 /// stream. Measured on an H100.
 inline constexpr std::size_t most_staged = std::size_t{1} << 20U;
 
-/// Returns by how much the copy `c` takes longer because some of its pinned memory is in caches of
-/// the host, from which it is removed. Returns 0 for several rows and in captures.
+/// Returns how much longer the copy `c` takes because a part of its pinned memory is in simulated
+/// CPU caches, and removes this part from the caches. Returns 0 and removes nothing for a copy of
+/// several rows, in a capture, and if the caches are not slower than the link.
 inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& route,
                                 pitched_copy const& c) {
     bool const        up   = route.engine == sim_engine::to_device;
@@ -49,9 +50,9 @@ inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& rout
     return sim_transfer_time(held, slow) - sim_transfer_time(held, route.bandwidth);
 }
 
-/// Queues the copy `c` on the stream `s`, or adds it to the graph being captured. As in CUDA, the
-/// host waits for copies to pageable or within host memory, and for large ones from pageable
-/// memory. `of_batch`: one of a batched call.
+/// Queues the copy `c` on the stream `s`, or adds the copy to the graph that `s` is being captured
+/// into. Outside of captures, the host waits for some copies as in CUDA, for example for a copy to
+/// pageable memory. `of_batch`: true if the copy is one of a batched call (`cudaMemcpyBatchAsync`).
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
                          bool of_batch = false) {
     sim_machine&      m     = call.machine;
@@ -59,6 +60,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::size_t const bytes = c.width * rows;
     sim_route const   route{m, sim_address(c.to), sim_address(c.from), s.device};
     if (!route.reachable) { throw sim_error{sim_status::peer_not_reachable, call.where}; }
+    call.admit_memory(route.to_kind, route.to_device);
+    call.admit_memory(route.from_kind, route.from_device);
     sim_costs const& costs = m.options.costs;
     call.pay(of_batch                              ? costs.copy_batched
              : route.engine == sim_engine::compute ? costs.copy_within
@@ -79,8 +82,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .copy     = true,
                   .bytes    = bytes,
                   .where    = call.where};
-    // Declares one range for each row, or for each slice if neither source nor destination has gaps
-    // between rows.
+    // Lists in `task.uses` the ranges that the copy reads or writes, one for each row. If neither
+    // array has gaps between rows, lists one range for each slice (2-D part of a copy).
     for (std::size_t z = 0; z < c.depth; ++z) {
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
@@ -102,8 +105,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::shared_ptr<std::byte[]> staged;
     pitched_copy                 moved = c;
     if (host_read && !s.capture && to != 0) {
-        // As in CUDA, pageable source memory has been read when the call returns. For a large copy,
-        // the host first waits for the earlier work of the stream.
+        // Reads the pageable source now. In CUDA, too, the source has been read when the call
+        // returns. Before a large copy, the host waits for the earlier work of the stream.
         if (bytes > most_staged) {
             std::vector<sim_moment> before = s.waits;
             before.push_back(s.tail);
@@ -139,13 +142,13 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    // A copy between devices in the NULL stream of one device first waits for the NULL stream of
-    // the other one.
+    // A copy between two devices in the NULL stream of one device first waits for the NULL stream
+    // of the other device.
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
     detail::sim_operation* const op = detail::sim_queue{call}.enqueue(s, std::move(task));
-    // No operation was queued if the stream is being captured: the copy is a node of its graph.
+    // In a capture, the copy became a node of the graph, and there is no operation.
     if (op == nullptr) { return; }
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }
@@ -154,11 +157,10 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > most_staged)) {
         vector_clock const then = s.vclock;
         detail::sim_wait{call}.await(s.tail);
-        // With `host_page_tables`, CUDA's call may return before a device's copy to pageable memory
-        // is complete: the host is not ordered after it.
+        // True for a copy from a device to pageable memory, if devices use the host's page tables.
+        // CUDA's call may then return before the copy is complete.
         bool const direct = route.engine == sim_engine::to_host && m.options.host_page_tables;
-        // Nor is the host ordered after a copy from pageable memory to a device, because CUDA's
-        // copy may still be under way.
+        // In the race check, later work of the host happens after a copy that is complete here.
         if (host_end && !direct) { m.acquire(*call.host, then); }
     }
 }

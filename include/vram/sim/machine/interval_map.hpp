@@ -91,8 +91,9 @@ public:
         return visited_ > 64 + std::max(pieces(), work_) || pieces() > 64 + 2 * work_;
     }
 
-    /// Calls `simplify(value)` for each interval, then merges neighbours for which `same(a, b)` is
-    /// true. `simplify` returns an estimate of its work in the next `compact`.
+    /// Calls `simplify(value)` for the value of each interval. Then merges neighbouring intervals
+    /// if `same(a, b)` is true for their values. `simplify` may change the value. It returns the
+    /// expected work of the next `simplify` for this value, as a number.
     template <class Simplify, class Same>
     void compact(Simplify simplify, Same same) {
         std::size_t  work   = simplify(first_);
@@ -139,8 +140,8 @@ private:
     std::size_t size_ = 0;
     /// Number of intervals that `change` has visited since the last `compact`.
     std::size_t visited_ = 0;
-    /// Sum of the estimates that `simplify` returned, in the last `compact`, for the intervals that
-    /// remained. The larger it is, the later `compact_is_due` returns true.
+    /// Expected work of the next `compact`: the sum of the results of `simplify` for the intervals
+    /// that remained. If this sum is larger, `compact_is_due` returns true later.
     std::size_t work_ = 0;
     Value       first_{}; ///< the value of the interval that starts at 0
     /// The values of the intervals that do not start at 0, by their start. Each ends where the next

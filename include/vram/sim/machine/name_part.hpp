@@ -25,8 +25,8 @@ namespace detail {
     }
     return sim_part::program;
 }
-/// Stores in `task` the part of vram, such as a loader, that queues the operation, and the name of
-/// its work.
+/// Stores in `task` which part of vram, such as a loader, queues the operation. If the operation is
+/// a copy, also stores the name that this part gave to its work, if any.
 inline void name_part(sim_task& task) noexcept {
     if (calling_part == nullptr) { return; }
     part_work const& work = calling_part->work;

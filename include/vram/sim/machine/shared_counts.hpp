@@ -15,11 +15,11 @@
 namespace vram {
 namespace detail {
 
-/// An array of counters, at first all 0, without a fixed size. Copies share the nodes of a tree
-/// until one of them changes.
+/// An array of counters, at first all 0, without a fixed size. The counters are in the nodes of a
+/// tree. Copies of the array share these nodes until one of the copies changes.
 ///
 /// Failure   A change throws `std::bad_alloc` and leaves the values unchanged.
-/// Threads   One object by one thread at a time; copies may be used by different threads.
+/// Threads   Only one thread at a time may use an object. Different threads may use copies.
 /// Cost      A lookup or a change is O(log size).
 class shared_counts {
 public:
@@ -170,7 +170,7 @@ private:
     /// The merge of two nodes `a` and `b`, with the larger of each pair of counters.
     struct larger_of {
         link result;
-        bool is_a, is_b; ///< `is_a`, `is_b`: the result equals `a`, or `b`
+        bool is_a, is_b; ///< `is_a` means that `result` equals `a`, and `is_b` that it equals `b`
     };
     static larger_of larger(link const& a, link const& b, unsigned level) {
         if (a == b || !b) { return {a, true, a == b}; }

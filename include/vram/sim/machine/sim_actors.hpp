@@ -20,11 +20,12 @@ namespace detail {
 /// Threads   The caller holds the machine's lock.
 class sim_actors {
 public:
-    /// Returns an index for a new stream or thread. Reuses an ended one's index only if all its
-    /// work happens before `creator`.
+    /// Returns an index in vector clocks for a new stream or host thread. `creator`: vector clock
+    /// of the creating thread. The index of an ended stream or thread is reused only if `creator`
+    /// includes all steps of the ended one.
     std::size_t take(vector_clock const& creator) {
-        // To save time, examines only the eight streams or threads that ended last, and eight
-        // others in turns.
+        // Looks for an ended stream or thread with an index that can be reused. To save time,
+        // examines at most 16 of them: the last eight in `over_`, and eight others in turn.
         for (std::size_t i = 0; i < std::min<std::size_t>(over_.size(), 16); ++i) {
             std::size_t const at = i < 8 ? over_.size() - 1 - i : next_++ % over_.size();
             ended const       it = over_[at];
@@ -33,7 +34,7 @@ public:
             over_.pop_back();
             return it.slot;
         }
-        // `retire` must not fail, so the memory that it needs is reserved here.
+        // Reserves the memory that `retire` needs for this index, because `retire` must not fail.
         if (over_.capacity() < count_ + 1) { over_.reserve(2 * (count_ + 1)); }
         return count_++;
     }
@@ -49,8 +50,8 @@ private:
 
     std::vector<ended> over_;
     std::size_t        count_ = 0; ///< number of different indices that `take` has returned
-    /// Selects, modulo the size of `over_` (the ended streams and threads), the one that `take`
-    /// examines next, so that each gets its turn.
+    /// Counter that selects the element of `over_` (the ended streams and threads) that `take`
+    /// examines next. The element has the index `next_ % over_.size()`.
     std::size_t next_ = 0;
 };
 

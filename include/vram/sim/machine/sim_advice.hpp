@@ -13,8 +13,14 @@
 namespace vram {
 namespace detail {
 
-/// Returns the special advice for a race in which a loader, an unloader or staging takes part.
-/// Returns an empty text if the general advice of `sim_advice` applies.
+/// Returns the text for the stream of the operation `e` in advice. `by` is the name of this stream.
+/// The program cannot use the stream on which `staging` copies, only the one that it passes.
+[[nodiscard]] inline std::string sim_stream_of(sim_event_of const& e, std::string const& by) {
+    return e.part == sim_part::staging && !e.host ? "the stream that is passed to staging" : by;
+}
+
+/// Returns special advice if a loader, an unloader or staging (parts of vram that copy data) did
+/// one of the two racing operations. Returns an empty text if there is no such advice.
 [[nodiscard]] inline std::string sim_part_advice(sim_report const& r, part_call const* call) {
     auto const batches = [](sim_event_of const& e) {
         bool const known = e.item != sim_event_of::no_item;
@@ -28,30 +34,31 @@ namespace detail {
     };
     sim_event_of const& second = r.second;
     sim_event_of const& first  = r.first;
-    if (second.part == sim_part::program && !second.host && batches(first)) {
+    std::string const   late   = "; or a batch is used after its release";
+    if (!second.host && second.part != first.part && batches(first)) {
         std::string const item = batch(first.part, first.item);
-        return first.part == sim_part::loader
-                   ? missing(item, r.second_by) + "; or a batch is used after its release"
-                   : missing(item, r.second_by) + "; or " + item + " is used after `send`";
+        std::string const text = missing(item, sim_stream_of(second, r.second_by));
+        return text +
+               (first.part == sim_part::loader ? late : "; or " + item + " is used after `send`");
     }
-    if (first.part != sim_part::program || first.host || call == nullptr) { return {}; }
-    if (second.what == sim_event_of::kind::release && call->work.part == part_kind::loader) {
-        return missing("a batch or result in this memory", r.first_by) +
+    if (first.host || call == nullptr) { return {}; }
+    std::string const by    = sim_stream_of(first, r.first_by);
+    bool const        frees = second.what == sim_event_of::kind::release;
+    if (frees && call->work.part == part_kind::loader && first.part != sim_part::loader) {
+        return missing("a batch or result in this memory", by) +
                "; or the memory is used after its release";
     }
-    if (second.part == sim_part::staging && !second.host) {
-        return "the stream that is passed to staging must wait for an event recorded on " +
-               r.first_by + " after " + first.label();
-    }
-    if (!batches(second)) { return {}; }
+    if (!batches(second) || first.part == second.part) { return {}; }
     part_work const& work = call->work;
     if (second.part == sim_part::unloader && work.stream != first.actor) {
-        return missing(batch(second.part, second.item), r.first_by);
+        return missing(batch(second.part, second.item), by);
     }
     if (second.part != sim_part::loader || work.before == part_work::none) { return {}; }
     std::string const item = batch(second.part, work.before);
-    return work.stream == first.actor ? item + " is used after its release (`++`, `release`)"
-                                      : missing(item, r.first_by);
+    if (work.stream == first.actor) {
+        return item + " is used after its release (`++`, `release`)";
+    }
+    return missing(item, by) + (first.part == sim_part::staging ? late : "");
 }
 
 /// The advice of a report of a use after free.
@@ -59,12 +66,13 @@ inline constexpr char const* sim_advice_if_freed =
     "the memory was freed before: free the block after its last use, on the stream of that use or "
     "on one that waits for it";
 
-/// Returns the advice of a race report: how the program could order `r.second` after `r.first`.
-/// `call` is the call of vram in which the program is, or null.
+/// Returns advice for a race report: what the program can change so that `r.second` happens after
+/// `r.first`. `call`: the call of vram that the calling thread is executing, or null.
 [[nodiscard]] inline std::string sim_advice(sim_report const& r, part_call const* call = nullptr) {
     if (std::string part = sim_part_advice(r, call); !part.empty()) { return part; }
     sim_event_of const& second = r.second;
     sim_event_of const& first  = r.first;
+    std::string const   by     = sim_stream_of(first, r.first_by);
     std::string const   after  = "after " + first.label();
     bool const          frees  = second.what == sim_event_of::kind::release;
     if (first.host && second.host) {
@@ -75,12 +83,16 @@ inline constexpr char const* sim_advice_if_freed =
                " " + after;
     }
     if (second.host) {
-        return "the host must wait for " + r.first_by + ", or for an event recorded on it, " +
-               after + (frees ? ", before the free" : "");
+        return "the host must wait for " + by + ", or for an event recorded on it, " + after +
+               (frees ? ", before the free" : "");
     }
-    std::string const wait =
-        r.second_by + " must wait for an event recorded on " + r.first_by + " " + after;
-    return frees ? "free the block on " + r.first_by + ", or before the free " + wait : wait;
+    if (first.graph && second.graph && first.actor == second.actor) { // two branches of a graph
+        return "during the capture, the stream of " + second.label() +
+               " must wait for an event recorded on the stream of " + first.label() + " after it";
+    }
+    std::string const wait = sim_stream_of(second, r.second_by) +
+                             " must wait for an event recorded on " + by + " " + after;
+    return frees ? "free the block on " + by + ", or before the free " + wait : wait;
 }
 
 } // namespace detail

@@ -15,7 +15,7 @@ namespace detail {
 
 /// A part of vram that allocates memory for itself, such as a pool, and how to free this memory.
 struct sim_allocating_part {
-    /// Folder of the part in include/vram, such as "pool/"; empty for the user's own code.
+    /// Folder of the headers of this part, such as "pool/". Empty in the last entry of the list.
     std::string_view folder;
     char const*      name; ///< name of the part in reports; null in the last entry, for other code
     char const*      advice;

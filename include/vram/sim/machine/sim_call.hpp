@@ -27,8 +27,8 @@ namespace detail {
 /// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
 class sim_call {
 public:
-    /// Begins a call of `kind` on `device`. Predicates of injected faults get `bytes`; reports name
-    /// `where`.
+    /// Begins a call of the kind `kind` on `device`. `where`: the source line that reports show.
+    /// `bytes`: the number of bytes of the call, which the rules for injected faults may test.
     sim_call(sim_machine& machine, sim_call_kind kind, int device, std::source_location where,
              std::size_t bytes = 0);
 
@@ -36,30 +36,43 @@ public:
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
+    /// Throws `sim_error{device_lost}` if memory of the kind `kind` on `device`, which this call
+    /// uses, is memory of a lost device.
+    void admit_memory(sim_kind kind, int device) const {
+        if (kind == sim_kind::device && machine.at(device).lost) {
+            throw sim_error{sim_status::device_lost, where};
+        }
+    }
     /// Counts a new step of the calling thread in its vector clock. Returns a description of the
     /// call for reports.
     [[nodiscard]] sim_event_of host_step(char const* name);
     /// Stores this call as the one that recorded the event `e`, for reports. Stores no call if
     /// races are not checked.
     void recorded(sim_event_state& e);
-    /// Called before a wait for the event `e` or a query. Reports if nothing orders the last record
-    /// of `e` before this call.
+    /// Called before a wait for the event `e`, or a query of `e`. Reports a mistake if nothing
+    /// orders the last `record` of `e` before this call.
     void expect_ordered(sim_event_state& e, char const* name);
     /// If `sim_options::on_report` is `throw_it`, throws the first report that was not thrown yet,
     /// as `sim_race`.
     void throw_report();
     /// Adds the cost of a call for `bytes` bytes to the simulated time of the calling thread, which
     /// first waits for the lock of the device's driver.
-    void pay(sim_cost const& cost, std::size_t bytes = 0) {
+    void pay(sim_cost const& cost, std::size_t bytes = 0) noexcept { pay(cost.of(bytes)); }
+    /// Adds `cost` to the simulated time of the calling thread, as the other overload does.
+    void pay(sim_time cost) noexcept {
         sim_costs const& c = machine.options.costs;
-        host->clock        = machine.at(device_).driver.hold(host, host->clock, cost.of(bytes),
-                                                             c.driver_handoff, c.driver_switch);
+        host->clock = machine.at(device_).driver.hold(host, host->clock, cost, c.driver_handoff,
+                                                      c.driver_switch);
     }
 
-    /// For calls that CUDA forbids during a capture: invalidates this thread's captures and all in
-    /// global mode. If there is one, throws `sim_error{stream_capturing}`. Relaxed captures and
-    /// threads are exempt.
+    /// Called in each call that CUDA forbids during a capture, such as `cudaMalloc`. Invalidates
+    /// the captures that this thread began, and all captures in global mode. If there is such a
+    /// capture, throws `sim_error{stream_capturing}`. Ignores captures in relaxed mode. Does
+    /// nothing if the thread is relaxed (`sim_self::relaxed`).
     void unsafe();
+    /// If blocking streams of the device of the stream `legacy` are being captured, invalidates
+    /// their captures and throws `sim_error{capture_implicit}`.
+    void refuse_implicit(sim_stream_state const& legacy);
 
     sim_machine&                 machine;
     std::unique_lock<std::mutex> held;
@@ -69,10 +82,11 @@ public:
     sim_status                   refusal = sim_status::ok;
 
 private:
-    /// Returns the cost that the constructor adds for calls of `kind`, or null if it adds none.
+    /// Returns the cost that the constructor of `sim_call` adds for a call of the kind `kind`.
+    /// Returns null if the constructor adds no cost.
     [[nodiscard]] static sim_cost const* cost_of(sim_costs const& c, sim_call_kind kind) noexcept;
-    /// Returns a description of this call for the checker, with the last number that an operation
-    /// or a call got.
+    /// Returns a description of this call for reports. This call gets no number of its own: the
+    /// `number` of the description is that of the last operation or call.
     [[nodiscard]] sim_event_of step(char const* name, sim_event_of::kind what) const;
 
     int device_;
@@ -97,7 +111,7 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
     m.order_caller(*host);
     host->clock += m.options.call_cost;
     if (sim_cost const* const cost = cost_of(m.options.costs, kind)) {
-        // Queries, and waits of the host, do not take the driver's lock.
+        // Queries and waits of the host cost time, but do not take the lock of the driver.
         bool const looks = kind == sim_call_kind::query || kind == sim_call_kind::synchronize;
         if (looks) {
             host->clock += cost->of(bytes);
@@ -109,7 +123,10 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
     sim_device_state& d = m.at(device);
     if (fault) {
         host->clock += fault->stall;
-        d.lost = d.lost || fault->lost;
+        if (fault->lost) {
+            d.lost = true;
+            note_sim_loss();
+        }
         if (!fault->later && fault->slow == sim_time{} && fault->stall == sim_time{}) {
             refusal = fault->status;
         }
@@ -184,6 +201,17 @@ inline void sim_call::unsafe() {
         g->broken = refused = true;
     }
     if (refused) { throw sim_error{sim_status::stream_capturing, where}; }
+}
+
+inline void sim_call::refuse_implicit(sim_stream_state const& legacy) {
+    sim_device_state const& d = machine.at(legacy.device);
+    if (d.captured == 0) { return; }
+    bool refused = false;
+    for (sim_stream_state* const other : d.streams) {
+        if (other == &legacy || !other->blocking || !other->capture) { continue; }
+        other->capture->broken = refused = true;
+    }
+    if (refused) { throw sim_error{sim_status::capture_implicit, where}; }
 }
 
 inline void sim_call::throw_report() {

@@ -15,8 +15,9 @@ namespace detail {
 /// The call of a part of vram, such as a loader, in which the calling thread is, or null.
 inline constinit thread_local part_call const* calling_part = nullptr;
 
-/// Returns the line that reports show for a simulated call at `from`: within a call of vram, the
-/// program's line if known. Otherwise, and for allocations and mappings, that is `from`.
+/// Returns the source line that reports show for a call of the simulated device. If a part of vram
+/// makes the call, this is the line of the program that called vram, if known. Otherwise, and for
+/// allocations and mappings, it is `from`, the line of the call itself.
 [[nodiscard]] inline std::source_location line_of_call(sim_call_kind        kind,
                                                        std::source_location from) noexcept {
     bool const keeps = kind == sim_call_kind::allocate || kind == sim_call_kind::allocate_host ||

@@ -13,7 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Starts an access history for each live block that has none; for all if `anew`.
+/// Starts an access history for each live block or physical memory that has no history. If `anew`
+/// is true, also restarts the existing histories.
 class sim_begin_histories {
 public:
     explicit sim_begin_histories(bool anew) noexcept : anew_{anew} {}
@@ -48,23 +49,26 @@ private:
     bool anew_;
 };
 
-/// Selects the mistakes to detect from now on. If this switches `races` on, no later operation
-/// conflicts with an earlier one, because order that arose in between is unknown. The caller holds
-/// the lock of the machine. Throws `std::bad_alloc`.
+/// Switches the checks of the node (simulated machine) on and off, as `to` states. If this switches
+/// `races` on, earlier operations are never reported as racing, because their order may be unknown.
+/// The caller holds the lock of the machine. Throws `std::bad_alloc`.
 inline void sim_change_checks(sim_machine& m, sim_checks const& to) {
-    auto const records   = [](sim_checks const& c) { return c.races || c.bounds || c.residency; };
-    sim_checks const was = m.checker.on();
+    auto const records = [](sim_checks const& c) {
+        return c.races || c.bounds || c.residency || c.uninitialised;
+    };
+    sim_checks const was    = m.checker.on();
     bool const       begins = to.races && !was.races;
-    // Without any of these checks, no access was recorded, so that the histories may lack writes.
+    // True if the recording of accesses begins now. All access histories are then restarted,
+    // because they may lack writes.
     bool const anew = records(to) && !records(was);
     if (begins || anew) { sim_begin_histories{anew}.in(m); }
     if (begins) {
-        // Forgets earlier writes to words for which streams wait, because nothing is known about
-        // their order.
+        // Removes the stored writes to words in memory: their vector clocks may be incomplete.
         for (auto& [at, word] : m.words) { word.done.clear(); }
         m.checker.since = m.schedule.next_number();
     }
-    // While none of these checks was on, allocations and frees of resources were not recorded.
+    // True if allocations and frees by resources, such as pools, were recorded until now. If they
+    // were not, the checker must know that its record has a gap.
     bool const recorded = was.races || was.bounds || was.uninitialised;
     if (!recorded && (to.races || to.bounds || to.uninitialised)) { m.checker.miss_event(); }
     m.checker.set(to);

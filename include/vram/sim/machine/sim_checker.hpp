@@ -30,12 +30,12 @@
 namespace vram {
 namespace detail {
 
-/// Finds races: two accesses that nothing orders. Compares each declared access with the earlier
-/// accesses of its bytes by vector clocks. The order comes from the calls of the program, never
-/// from the times at which they ran (FastTrack, Flanagan and Freund 2009).
+/// Finds races: accesses to one byte that no synchronisation orders. Compares each declared access
+/// with earlier accesses of the same bytes by vector clocks (FastTrack, Flanagan and Freund 2009).
+/// Only calls of the program create an order. The times of operations do not matter.
 ///
 /// Threads   The caller holds the machine's lock.
-/// Cost      O(log intervals) for each declared range. Without ranges: nothing.
+/// Cost      O(log intervals) for each declared range. An operation without ranges costs nothing.
 class sim_checker {
 public:
     sim_checker(sim_memory& memory, sim_options const& options)
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     /// Only for `sim_change_checks`, which also starts the access histories that checks need.
     void set(sim_checks const& checks) noexcept { on_ = checks; }
-    /// Number of the first operation checked for races: earlier operations never conflict.
+    /// The race check ignores all operations with numbers below this one.
     std::uint64_t since = 0;
 
     /// Returns an index in vector clocks for a new stream or host thread. `creator` is the vector
@@ -59,19 +59,21 @@ public:
     /// that `actor` may return the index again.
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
-    /// Checks and records the access of `step` to `range`, after what `clock` includes. `copy`: a
-    /// copy makes it. `peers`: its device has peer access to the memory's device.
+    /// Checks the access of the operation `step` to `range`, and records the access. `clock`: what
+    /// happens before `step`. `copy`: true if `step` is a copy. `peers`: true if the device of
+    /// `step` has peer access to the device of the memory.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
-        if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
+        bool const any = on_.races || on_.bounds || on_.residency || on_.uninitialised;
+        if (range.bytes == 0 || !any) { return; }
         step.what = kind_of(access);
         late_.note(step, clock);
         if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
             return touch(*pages, step, clock, range, access, copy);
         }
         sim_block* const block = place(step, range, copy, peers);
-        // Without `host_page_tables`, a copy outside a graph has read its pageable source when its
-        // call returns: this read is not recorded.
+        // If this is true, a read of pageable memory is not recorded: CUDA has read the source of
+        // the copy when the call returns. This does not hold in graphs and with `host_page_tables`.
         bool const staged = copy && !step.graph && !page_tables_ && access == sim_access::read;
         if (block == nullptr || (block == &pageable_ && staged)) { return; }
         if (block->parts != nullptr) {
@@ -90,11 +92,11 @@ public:
 
     /// Starts the access history of new physical memory: no operation has accessed it yet.
     void made(sim_physical& memory) {
-        if (on_.races) { memory.history = {memory.bytes, {}}; }
+        if (on_.races || on_.uninitialised) { memory.history = {memory.bytes, memory.unwritten()}; }
     }
 
-    /// Records `step` as the free of `block`, and reports accesses that do not happen before it. If
-    /// `fully`, waits inside calls of resources also count as order.
+    /// Records `step` as the free of `block`, and reports accesses that do not happen before this
+    /// free. If `fully` is true, waits inside resources, such as pools, also count as order.
     template <class Block>
     void released(Block& block, sim_event_of step, vector_clock const& clock, bool fully) {
         step.what      = sim_event_of::kind::release;
@@ -107,11 +109,11 @@ public:
         report_all(found, block);
     }
 
-    /// Begins a wait for work that is not queued yet. `slot` and `count` identify the wait in
-    /// vector clocks.
+    /// Begins a wait of a stream for work that is not queued yet. The index `slot` and the number
+    /// `count` identify the wait in vector clocks.
     void begin_wait(std::size_t slot, std::uint64_t count) { late_.begin(slot, count); }
-    /// Ends the wait with the index `slot` and the number `count`: the work in the clock `then`
-    /// happens before its end. Reports the stored conflicts that nothing orders.
+    /// Ends the wait that `slot` and `count` identify. `then` is the vector clock of the awaited
+    /// work. Reports the stored conflicts that no wait orders.
     void end_wait(std::size_t slot, std::uint64_t count, vector_clock const& then) {
         for (sim_late_order::conflict const& c : late_.resolve(slot, count, then)) {
             report_pair(c.second, c.first, c.begin, c.end - c.begin, c.block);
@@ -119,27 +121,27 @@ public:
         unchecked.waits += std::exchange(late_.lost, 0U);
     }
 
-    /// Counts allocations, frees or chunks of resources that were not recorded. Accesses outside
-    /// of the known live blocks in chunks are then not reported.
+    /// Called if an allocation, a free or a chunk of a resource, such as a pool, was not recorded.
+    /// From then on, accesses outside of the known blocks of resources are not reported.
     void miss_event() noexcept { ++unchecked.resource_events; }
-    /// Counts an order or an access that could not be recorded for lack of host memory. Then no
-    /// more races are reported.
+    /// Called if an access, or the order of two operations, was not stored for lack of host memory.
+    /// From then on, no races are reported.
     void lose_order() noexcept {
         ++unchecked.orders;
         on_.races = false;
     }
 
-    /// Access history of the block freed last, restored if the resource refuses the free.
+    /// The access history of the last freed block, to restore it if the resource refuses the free.
     struct freed_block {
         std::uintptr_t            begin = 0;
         interval_map<sim_history> history;
     };
     freed_block undo;
-    /// A list of vector clocks for `sim_observer`, kept so that its next event need not allocate.
+    /// A list of vector clocks that `sim_observer` reuses, so that it rarely allocates host memory.
     std::vector<vector_clock const*> scratch;
 
-    /// Reports the conflicts in `found`, except those that a wait for work queued later orders. If
-    /// such a wait may still order a conflict, stores it until `end_wait`.
+    /// Reports the conflicts in `found` that no wait of a stream orders. If the order depends on
+    /// work that is not queued yet, stores the conflict until `end_wait`.
     template <class Block>
     void report_all(sim_conflicts const& found, Block const& memory) {
         if (!found.found().empty()) [[unlikely]] { report_conflicts(found, memory.description()); }
@@ -159,7 +161,7 @@ public:
             report_pair(found.step(), each.with, each.begin, each.end - each.begin, block);
         }
     }
-    /// Adds to `found` the accesses to [begin, end) that conflict with the operation of `found`.
+    /// Adds to `found` the accesses to [begin, end) of `block` that conflict with `found.step()`.
     template <class Block>
     static void collect(sim_conflicts& found, Block& block, std::uintptr_t begin,
                         std::uintptr_t end) {
@@ -186,7 +188,7 @@ public:
 
     sim_names      names;     ///< the names that the program gave to streams, threads and memory
     sim_report_log log;       ///< the reports about the program
-    sim_unchecked  unchecked; ///< how many accesses could not be checked, by reason
+    sim_unchecked  unchecked; ///< counts of what the checks left out, by reason
 
 private:
     static sim_event_of::kind kind_of(sim_access access) noexcept {
@@ -208,8 +210,9 @@ private:
                sim_access access, bool fully = false) {
         return touch(block, block.history, step, clock, range, access, fully);
     }
-    /// Checks an access to the part of `range` in `block` against `history`, and records it there.
-    /// `fully`: waits inside calls of resources also order it. Returns false after a mistake.
+    /// Checks an access to the part of `range` in `block`, and adds the access to `history`. If
+    /// `fully` is true, waits inside resources count as order. Returns false if the access may be
+    /// a mistake.
     template <class Block>
     bool touch(Block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access, bool fully) {
@@ -223,7 +226,7 @@ private:
         bool       reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
             if (on_.races) { found.collect(block.begin + from, block.begin + to, h); }
-            bool const fresh = h.write.what == sim_event_of::kind::allocation;
+            bool const fresh = is_unwritten(block, history, h);
             if (on_.uninitialised && access != sim_access::write && fresh && !reported &&
                 found.found().empty()) {
                 reported = true;
@@ -240,8 +243,8 @@ private:
         return !reported && found.found().empty();
     }
 
-    /// Checks and records an access to memory of `block`, which a resource divides into the blocks
-    /// `parts`. Returns false after a mistake.
+    /// Checks and records an access to `block`, which a resource, such as a pool, divides into the
+    /// blocks `parts`. Returns false if it finds a possible mistake.
     template <class Block>
     bool touch_parts(Block& block, sim_parts& parts, sim_event_of const& step,
                      vector_clock const& clock, sim_range range, sim_access access) {
@@ -278,16 +281,16 @@ private:
                        before != nullptr && before->last > chunk.begin ? before->description()
                                                                        : sim_block_of{});
     }
-    /// Returns true if bounds are not checked. Otherwise reports that `step` accesses memory
-    /// outside of every block, and returns false. `block`: the one that the report names, or empty.
+    /// If bounds are checked, reports that `step` accesses memory outside of every block, and
+    /// returns false. Otherwise returns true. `block`: the block that the report names, or empty.
     bool outside(sim_event_of const& step, sim_range range, sim_block_of const& block) {
         if (!on_.bounds) { return true; }
         report({sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, "", block});
         return false;
     }
 
-    /// Checks and records an access to reserved virtual addresses, also against accesses to the
-    /// same physical memory through other addresses. `copy`: a copy makes it.
+    /// Checks and records an access to reserved virtual addresses. Compares it also with accesses
+    /// to the same physical memory through other addresses. `copy`: true if `step` is a copy.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
@@ -305,7 +308,7 @@ private:
                 return;
             }
             sim_range const rest{reinterpret_cast<void const*>(at), range.end() - at};
-            well = reaches(step, *page, range, copy, false) &&
+            well = reaches(step, *page, range, copy, false, pages.parts.get()) &&
                    touch(*page, step, clock, rest, access, divided) &&
                    touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
                          access, divided);
@@ -313,9 +316,8 @@ private:
         }
     }
 
-    /// Returns the live block that contains `range` (if a resource divides the block: its start),
-    /// or `pageable_` for pageable memory. Returns null after a mistake, or if the access cannot be
-    /// checked.
+    /// Returns the live block that contains the start of `range`. Returns `pageable_` for pageable
+    /// memory, and null if the access is wrong or cannot be checked.
     sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
@@ -336,7 +338,7 @@ private:
             return nullptr;
         }
         sim_block* const block = space->before(range.begin());
-        // If a pool or other resource divides the block, `touch_parts` checks the end of the range.
+        // If a pool or other resource divides the block, `touch_parts` checks the end of `range`.
         bool const within = block != nullptr && !block->freed && range.begin() < block->end() &&
                             (block->parts != nullptr || range.end() <= block->end());
         if (!within) {
@@ -344,7 +346,7 @@ private:
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
                 sim_report r{sim_mistake::out_of_bounds, step, {}, range.begin(), range.bytes, ""};
                 if (block != nullptr && (freed || !block->freed)) {
-                    // The initializer of `r` cannot contain this: nvcc 13.0 crashes.
+                    // nvcc 13.0 crashes if the initializer of `r` contains this member.
                     r.block = block->description();
                 }
                 if (freed) {
@@ -356,16 +358,16 @@ private:
             }
             return nullptr;
         }
-        return reaches(step, *block, range, copy, peers) ? block : nullptr;
+        return reaches(step, *block, range, copy, peers, block->parts.get()) ? block : nullptr;
     }
 
-    /// Returns false, after a report, if residency is checked and the device or host of `step`
-    /// cannot access `block`. A `copy` always can. `peers`: peer access is enabled; pools have
-    /// their own rules.
+    /// If the device or host of `step` cannot access `block`, reports the access and returns false.
+    /// Always returns true if residency is not checked. `copy`: true for a copy, which can access
+    /// every block. `peers`: true if peer access is enabled. `parts`: as for `sim_reach`.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
-                 bool peers) {
+                 bool peers, sim_parts* parts) {
         if (!on_.residency) { return true; }
-        std::optional<sim_report> mistake = sim_reach(step, block, range, copy, peers);
+        std::optional<sim_report> mistake = sim_reach(step, block, range, copy, peers, parts);
         if (mistake) { report(std::move(*mistake)); }
         return !mistake;
     }

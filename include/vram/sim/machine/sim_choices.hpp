@@ -32,8 +32,10 @@ private:
     std::uint64_t state_;
 };
 
-/// The decisions of one simulated run about which thread runs next: the first from `script`, later
-/// ones random or the first candidate.
+/// The decisions of one simulated run about which of several threads runs next. The first decisions
+/// follow `script`, a list of indices. With `sim_order::by_seed`, later decisions are random. With
+/// other orders, later decisions select the first thread. An index that is too large is taken
+/// modulo the number of threads; `sim_explore` refuses a replay in which that happened.
 class sim_choices {
 public:
     /// One decision: the index of the selected candidate, and the number of candidates.

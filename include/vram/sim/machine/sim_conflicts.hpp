@@ -17,8 +17,9 @@
 namespace vram {
 namespace detail {
 
-/// The earlier operations that conflict with one operation: both access some byte, and nothing
-/// orders them. Stores the last one of each stream or host thread, with the range in conflict.
+/// Collects the earlier operations that conflict with one later operation. Both access the same
+/// byte, nothing orders them, and they are not two reads or two atomic accesses. For each stream or
+/// host thread, usually only the last such operation is stored.
 class sim_conflicts {
 public:
     struct conflict {
@@ -27,19 +28,18 @@ public:
         std::uintptr_t end;
     };
 
-    /// Prepares a search for operations in conflict with `step`. What `clocks` include happens
-    /// before it. `fully`: waits inside calls of resources order it after uses too, not only after
-    /// frees.
+    /// Prepares a search for operations that conflict with `step`. `clocks`: vector clocks of the
+    /// work that happens before `step`. If `fully` is true, waits inside resources, such as pools,
+    /// also count as order. For the order of an earlier free, such waits always count.
     sim_conflicts(sim_event_of const& step, std::span<vector_clock const* const> clocks,
                   bool fully = false) noexcept
         : step_{step}, clocks_{clocks}, fully_{fully} {}
 
-    /// From now on, ignores the allocation of the memory, so that only its uses and frees can
-    /// conflict.
+    /// From now on, the allocation of the memory does not count as a conflict with `step`.
     void uses_only() noexcept { uses_only_ = true; }
 
-    /// Adds to the found conflicts the operations in `h`, the history of the bytes from `begin` to
-    /// `end`, that conflict with `step`.
+    /// Adds the operations in `h` that conflict with `step` to the found conflicts. `h` is the
+    /// access history of the bytes from `begin` to `end`.
     void collect(std::uintptr_t begin, std::uintptr_t end, sim_history const& h) {
         look(begin, end, h.write);
         if (step_.what == sim_event_of::kind::read && !h.mixed) { return; }
@@ -64,22 +64,23 @@ public:
         found_.push_back({earlier, begin, end});
     }
 
-    /// From now on, stores two conflicts of one stream or thread if exactly one of them follows a
-    /// wait for work that is not queued yet. Ignores operations with numbers below `since`.
+    /// From now on, stores two conflicts with the same stream or thread separately if a wait in
+    /// `late` may order only one of them. Such a wait is for work that is not queued yet. Ignores
+    /// operations with numbers below `since`.
     void separate(sim_late_order const& late, std::uint64_t since) noexcept {
         late_  = &late;
         since_ = since;
     }
 
-    /// Removes the conflicts with the streams or threads whose indices in vector clocks are in
-    /// `slots`.
+    /// Removes the found conflicts with some streams and threads. `slots`: the indices of these
+    /// streams and threads in vector clocks.
     void ignore(std::vector<std::size_t> const& slots) {
         std::erase_if(found_, [&](conflict const& each) {
             return std::find(slots.begin(), slots.end(), each.with.slot) != slots.end();
         });
     }
 
-    /// Returns the vector clock of everything that happens before the operation.
+    /// Returns the vector clock of everything that happens before `step`.
     [[nodiscard]] vector_clock clock() const {
         vector_clock all;
         for (vector_clock const* const each : clocks_) { all.join(*each); }

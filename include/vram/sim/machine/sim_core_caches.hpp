@@ -14,16 +14,17 @@
 namespace vram {
 namespace detail {
 
-/// The pinned memory in the caches of the host's cores, one cache for each thread. Contains the
-/// last ranges that the thread copied, as long as they fill less than the cache. A device's copy
-/// removes what it accesses.
+/// The ranges of pinned memory that are in the caches of the host's cores. Each thread has its own
+/// cache, which contains the ranges that the thread copied last. If the cache is full, the oldest
+/// ranges are removed. A copy by a device removes the memory that it accesses from all caches.
 ///
 /// Threads   The caller holds the machine's lock.
-/// Cost      Each call is linear in the number of ranges. `copied` keeps at most 64 of its thread.
+/// Cost      Linear in the number of ranges. `copied` leaves at most 64 ranges to its thread.
 class sim_core_caches {
 public:
-    /// Called after `thread` copied to or from the `bytes` bytes of pinned memory at `begin`, which
-    /// brought `times * bytes` bytes into the thread's cache of `capacity` bytes.
+    /// Records that a copy by `thread` has read or written `bytes` bytes of pinned memory at
+    /// `begin`. This occupies `times * bytes` bytes of the thread's cache, which has `capacity`
+    /// bytes.
     void copied(std::thread::id thread, std::uintptr_t begin, std::size_t bytes, std::size_t times,
                 std::size_t capacity) {
         (void)take(begin, bytes);
@@ -35,8 +36,8 @@ public:
             if (filled >= capacity || ++count > most_) { erase(i); }
         }
     }
-    /// Removes the `bytes` bytes at `begin` from all caches, as a device's copy does. Returns how
-    /// many of them were in a cache.
+    /// Removes the `bytes` bytes of memory at `begin` from the caches of all threads. Returns how
+    /// many of these bytes were in a cache.
     std::size_t take(std::uintptr_t begin, std::size_t bytes) {
         std::uintptr_t const end  = begin + bytes;
         std::size_t          held = 0;
@@ -44,7 +45,7 @@ public:
             range const whole = ranges_[i];
             if (whole.end <= begin || end <= whole.begin) { continue; }
             held += smaller_of(whole.end, end) - larger_of(whole.begin, begin);
-            erase(i); // the parts before and after stay
+            erase(i); // erases the whole range; its parts outside [begin, end) are added again
             if (whole.end > end) { insert(i, {whole.thread, end, whole.end, whole.times}); }
             if (whole.begin < begin) { insert(i, {whole.thread, whole.begin, begin, whole.times}); }
         }
@@ -56,7 +57,7 @@ private:
         std::thread::id thread{};
         std::uintptr_t  begin = 0;
         std::uintptr_t  end   = 0;
-        std::size_t     times = 1; ///< bytes brought into the cache for each byte of the range
+        std::size_t     times = 1; ///< each byte of the range occupies this many bytes of the cache
     };
     void erase(std::size_t i) { ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(i)); }
     void insert(std::size_t i, range const& r) {
@@ -64,7 +65,7 @@ private:
     }
 
     static constexpr std::size_t most_ = 64;
-    std::vector<range>           ranges_; ///< oldest first
+    std::vector<range>           ranges_; ///< the ranges in all caches, the oldest first
 };
 
 } // namespace detail

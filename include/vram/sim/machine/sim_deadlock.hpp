@@ -24,13 +24,13 @@ namespace detail {
     return text;
 }
 
-/// Returns the thread of `hosts` that is to throw `sim_error{deadlock}`: one at a `sim_gate` before
-/// one at a `sim_lock`.
+/// Selects the thread of `hosts` that is to throw `sim_error{deadlock}`: a thread at a `sim_gate`
+/// if there is one, else a thread at a `sim_lock`, else the last thread.
 [[nodiscard]] inline sim_host* sim_deadlock_victim(std::vector<sim_host*> const& hosts) {
     sim_host* victim = nullptr;
     for (sim_host* const h : hosts) {
-        // Prefers a thread at a gate. One at a lock may be in a `noexcept` function, where an
-        // exception ends the process; the unwinding of another thread may release the lock.
+        // Prefers a thread at a `sim_gate` (a condition variable) to a thread at a lock. A thread
+        // at a lock may be in a `noexcept` function, where the exception would end the process.
         if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
         victim = h;
     }

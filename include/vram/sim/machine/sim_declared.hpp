@@ -21,9 +21,9 @@ namespace detail {
     return made == sim_access::read || declared == sim_access::write || declared == made;
 }
 
-/// In a kernel or host function, reports an access `made` to `range` from its first byte for which
-/// the operation does not declare that access. `simulated`: only if this byte is in simulated
-/// memory.
+/// Called for an access of the kind `made` to `range`. If a kernel or host function has not
+/// declared the access for all of `range`, reports it from the first undeclared byte on. If
+/// `simulated` is true, reports it only if that byte is in simulated memory.
 ///
 /// Threads   The calling thread must not hold the machine's lock.
 inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,

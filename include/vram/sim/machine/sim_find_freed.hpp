@@ -15,8 +15,10 @@
 namespace vram {
 namespace detail {
 
-/// Returns the live block that starts at `p`, for a free by the operation `step`. Otherwise reports
-/// the mistake and returns null.
+/// Finds the block that the operation `step` frees: a live block that begins at `p` and was
+/// allocated from `pool`. If `pool` is null, the block must not be from a pool. If there is no such
+/// block, reports the mistake and returns null. If only the size `bytes` is wrong, reports that and
+/// returns the block.
 inline sim_block* sim_find_freed(sim_machine& m, sim_kind kind, int device, void* p,
                                  std::size_t bytes, sim_event_of step,
                                  sim_pool const* pool = nullptr) {

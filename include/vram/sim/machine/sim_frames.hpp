@@ -45,8 +45,8 @@ public:
     }
     /// Frees `bytes` bytes of the memory file, from its offset `place` on. They are not used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // Not every file system can free a part of a file. If it cannot, the memory is freed when
-        // the file is closed.
+        // Frees the memory of this part of the file. A file system that cannot free a part of a
+        // file keeps the memory until the file is closed.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }

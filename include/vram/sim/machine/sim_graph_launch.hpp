@@ -6,6 +6,7 @@
 
 #include <vram/sim/machine/sim_pool.hpp>
 #include <vram/sim/machine/sim_queue.hpp>
+#include <vram/sim/machine/sim_room.hpp>
 
 #include <algorithm> // max
 #include <cstddef>
@@ -25,17 +26,20 @@ class sim_graph_launch {
 public:
     explicit sim_graph_launch(sim_queue queue) : queue_{queue}, m_{queue.m_} {}
 
-    /// Queues all nodes of a graph on the stream `s`, after the graph's previous launch. If `s` is
-    /// captured, adds the nodes to that capture.
+    /// Queues all nodes of a graph on the stream `s`. They run after the previous launch of the
+    /// graph. If `s` is being captured, adds the nodes to that capture instead.
     void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
         sim_graph_state& g = *graph;
         if (s.capture) { return append(g, s); }
         for (sim_graph_state::node const& n : g.nodes) {
-            // A block that an earlier launch allocated must be freed before this launch allocates
-            // it again.
+            // Refuses the launch if a block that an earlier launch allocated is still live, because
+            // this launch allocates the same block again.
             if (n.allocates != nullptr && !n.allocates->freed) {
                 throw sim_error{sim_status::invalid_value, queue_.call_.where};
             }
+            // Refuses nodes that run on a lost device, or use memory of one.
+            queue_.call_.admit_memory(sim_kind::device, n.task.device);
+            queue_.admit_memory(n.task);
         }
         queue_.begin_action(s);
         queue_.wait_for(s, g.last);
@@ -68,13 +72,14 @@ public:
                            vclock[i], s);
             given.whole = true;
         }
-        // An operation without duration, which ends when all nodes of the graph have ended.
+        // Creates the operation with which the launch ends. It has no duration, and ends when all
+        // nodes of the graph have ended.
         sim_operation& end = m_.schedule.make({.name = "graph", .device = s.device},
                                               queue_.call_.host->clock, s.id.load());
         sim_submission given{m_.schedule, end};
         queue_.depend(end, s);
-        // Joins the clocks of the last nodes first: they can have larger counts of the stream `s`
-        // than `s.vclock`, its own clock.
+        // Collects the vector clocks of the nodes that no other node follows. They are joined to
+        // `s.vclock` in one step, because they can contain later steps of `s` than `s.vclock`.
         vector_clock all;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (followed[i]) { continue; }
@@ -91,8 +96,8 @@ public:
     }
 
 private:
-    /// For a node that allocates or frees: marks its block as live or freed, for the checker and in
-    /// the live bytes of its pool. Reports a second free.
+    /// Called for each launched node. If the node allocates or frees a block, marks the block as
+    /// live or freed, and updates the live bytes of its pool. Reports a second free of the block.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {
@@ -115,19 +120,17 @@ private:
             if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
         }
     }
-    /// Counts a block as live in its pool if the graph allocates but does not free it, and it is
-    /// not counted yet.
+    /// Adds the bytes of `block` to the live bytes of its pool. Does so only if the graph that
+    /// allocates the block does not free it, and the bytes are not counted yet.
     void count_live(sim_block& block) {
         std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
         if (!block.outlives || block.counted_live || pool == nullptr) { return; }
         block.counted_live = true;
         pool->live += block.counted;
         pool->peak_live          = std::max(pool->peak_live, pool->live);
-        std::size_t const needed = pool->live + pool->pending_bytes;
+        std::size_t const needed = pool->live_elsewhere() + pool->pending_bytes + pool->backed();
         if (needed <= pool->reserved) { return; }
-        m_.at(pool->device).used += needed - pool->reserved;
-        pool->reserved      = needed;
-        pool->peak_reserved = std::max(pool->peak_reserved, needed);
+        sim_room{queue_.call_}.grow(*pool, needed - pool->reserved);
     }
 
     /// Adds the nodes of the graph `g` to the graph that the stream `s` is being captured into.

@@ -4,10 +4,11 @@
 /// \file
 /// `sim_heap` allocates and frees simulated memory.
 
-#include <vram/base/align.hpp> // saturating_add, unsatisfiable
+#include <vram/base/align.hpp> // unsatisfiable
 #include <vram/sim/machine/sim_find_freed.hpp>
 #include <vram/sim/machine/sim_pool.hpp>
 #include <vram/sim/machine/sim_queue.hpp> // sim_queue, sim_call
+#include <vram/sim/machine/sim_room.hpp>
 #include <vram/sim/machine/sim_wait.hpp>
 
 #include <algorithm> // max, min
@@ -30,8 +31,9 @@ class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Allocates memory without stream order: all work that is ordered after this call may use it.
-    /// Returns null if the allocation is refused.
+    /// Allocates memory as `cudaMalloc` does: all work that is ordered after this call may use the
+    /// memory. Returns null if there is too little memory, or if an injected fault refuses the
+    /// call.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -53,8 +55,9 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Frees a block after a wait for all work of the device, like cudaFree. Race checks ignore
-    /// this wait: all uses must happen before the call. Returns false if `p` is not a live block.
+    /// Frees a block after a wait for all work of the device, as `cudaFree` does. The race check
+    /// ignores this wait: all uses of the block must happen before the call. Returns false if `p`
+    /// is not a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const step  = call_.host_step("free");
         sim_block* const   block = sim_find_freed(m_, kind, device, p, bytes, step);
@@ -66,7 +69,7 @@ public:
         if (kind == sim_kind::pinned) { call_.pay(m_.options.costs.unpin, block->bytes); }
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
-        end(*block); // may erase the record `*block`, which must not be used after this
+        end(*block); // may erase the record `*block`, so nothing below uses the record
         return true;
     }
 
@@ -74,8 +77,9 @@ public:
     bool reserve(sim_pool& pool, std::size_t bytes) {
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
-        if (refused() || counted > allowed(pool)) { return refuse(pool.device, bytes) != nullptr; }
-        grow(pool, counted);
+        if (refused() || !room_.reserve(pool, counted)) {
+            return refuse(pool.device, bytes) != nullptr;
+        }
         return true;
     }
 
@@ -88,8 +92,9 @@ public:
         call_.pay(m_.options.costs.allocate_async, counted);
         if (s.capture) { return allocate_captured(pool, s, bytes, alignment); }
         sim_queue{call_}.begin_action(s);
-        if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
-        surplus const    back{m_, pool};
+        sim_room::taken const part = room_.take(pool, s, counted);
+        if (!part.found) { return refuse(pool.device, bytes); }
+        unused_room      unused{m_, pool, part};
         sim_block* const block =
             m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
         if (block == nullptr) { return refuse(pool.device, bytes); }
@@ -98,6 +103,7 @@ public:
         block->pool       = &pool;
         block->pool_peers = pool.peers;
         remember(*block, stream_step("allocate", s));
+        block->place = std::exchange(unused.part.place, sim_block::no_place);
         start(*block, counted);
         pool.live += counted;
         pool.peak_live = std::max(pool.peak_live, pool.live);
@@ -121,51 +127,52 @@ public:
         if (!block->outlives || std::exchange(block->counted_live, false)) {
             pool->live -= block->counted;
         }
+        std::size_t const place  = std::exchange(block->place, sim_block::no_place);
+        bool const        placed = place != sim_block::no_place;
+        if (placed) { pool->places->free(place, block->counted, s.slot, ticket); }
+        bool const idle = sim_room::idle(s);
+        if (idle) { complete_place(*pool, s.slot, ticket); }
         try {
-            pool->add({{}, s.vclock, s.slot, s.count, block->counted, ticket});
+            pool->add({{}, s.vclock, s.slot, s.count, placed ? 0 : block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
                 s,
                 {.name      = "free",
                  .device    = s.device,
-                 .completed = [m = &m_, pool, block,
-                               ticket] { complete_free(*m, *pool, *block, ticket); },
+                 .completed = [m = &m_, pool, block, slot = s.slot,
+                               ticket] { complete_free(*m, *pool, *block, slot, ticket); },
                  .where     = call_.where},
                 true);
             pool->pending.find(ticket)->second.place = {op, op->number};
+            if (idle) { s.idle_free = op->number; }
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);
-            complete_free(m_, *pool, *block, ticket);
+            complete_free(m_, *pool, *block, s.slot, ticket);
         }
         return true;
-    }
-
-    /// Returns unused memory of `pool` to the device, but leaves at least `keep` bytes reserved.
-    /// Returns the number of bytes that the device got.
-    static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
-        std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
-        std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
-        pool.reserved -= gone;
-        m.at(pool.device).used -= gone;
-        return gone;
     }
 
     /// Called when a pool ends: returns its unused memory to the device now. Blocks that are freed
     /// later return theirs at that time.
     static void retire(sim_machine& m, sim_pool& pool) {
         pool.threshold = 0;
-        trim(m, pool, 0);
+        sim_room::trim(m, pool, 0);
     }
 
 private:
-    /// Returns the pool's memory above its threshold to the device when the object is destroyed.
-    struct surplus {
-        ~surplus() { shrink(m, pool); }
-        sim_machine& m;
-        sim_pool&    pool;
+    /// Memory of a pool for a block. The destructor gives the memory back if no block has it, and
+    /// returns unused memory of the pool to the device if the pool has more than its threshold.
+    struct unused_room {
+        ~unused_room() {
+            sim_room::give_back(pool, part);
+            sim_room::shrink(m, pool);
+        }
+        sim_machine&    m;
+        sim_pool&       pool;
+        sim_room::taken part;
     };
 
-    /// Adds the cost of a `cudaMalloc` (`allocates`) or `cudaFree` to the time of the calling
-    /// thread.
+    /// Adds the cost of a `cudaMalloc` (if `allocates` is true) or `cudaFree` to the time of the
+    /// calling thread.
     void pay_direct(int device, std::size_t bytes, bool allocates) {
         static constexpr std::size_t page        = std::size_t{2} << 20;
         sim_costs const&             c           = m_.options.costs;
@@ -220,25 +227,20 @@ private:
         block.counted = counted;
         if (block.kind == sim_kind::device) { m_.at(block.device).used += counted; }
         if (counted != 0) { ++m_.schedule.figures(block.device).allocations; }
-        note_used(block.device);
+        room_.note_used(block.device);
     }
     void end(sim_block& block) {
         if (block.counted != 0) { ++m_.schedule.figures(block.device).frees; }
         m_.memory.space(block.kind, block.device).retire(block);
     }
-    void note_used(int device) {
-        sim_figures& f = m_.schedule.figures(device);
-        f.used         = m_.at(device).used;
-        f.peak_used    = std::max(f.peak_used, f.used);
-    }
 
     /// Adds an allocation node to the graph into which `s` is captured. Returns the block's
-    /// address, which no other block gets while the graph exists, or null if the allocation is
-    /// refused.
+    /// address, which no other block gets while a graph allocates or frees it, or null if the
+    /// allocation is refused.
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);
-        if (counted > allowed(pool)) { return refuse(pool.device, bytes); }
+        if (counted > room_.allowed(pool)) { return refuse(pool.device, bytes); }
         sim_block* const block =
             m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
         if (block == nullptr) { return refuse(pool.device, bytes); }
@@ -246,34 +248,32 @@ private:
         block->device     = pool.device;
         block->pool       = &pool;
         block->pool_peers = pool.peers;
-        block->graph      = s.capture;
         block->freed      = true;
         block->graph_pool = pool.weak_from_this();
-        block->outlives = block->counted_live = true;
-        add_node(s, "allocate").allocates     = block;
-        s.capture->live[block->begin]         = block;
+        block->outlives = block->counted_live    = true;
+        auto const keeps                         = std::make_shared<char>();
+        block->nodes                             = keeps;
+        add_node(s, "allocate", keeps).allocates = block;
+        s.capture->live[block->begin]            = block;
         start(*block, counted);
-        pool.reserved += counted;
-        m_.at(pool.device).used += counted;
-        note_used(pool.device);
+        room_.grow(pool, counted);
         pool.live += counted;
-        pool.peak_live     = std::max(pool.peak_live, pool.live);
-        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        pool.peak_live = std::max(pool.peak_live, pool.live);
         return reinterpret_cast<void*>(block->begin);
     }
     /// Adds a node that frees `block`, which the same capture has allocated, to the graph into
     /// which the stream `s` is being captured.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
-        add_node(s, "free").frees = &block;
+        add_node(s, "free", block.nodes.lock()).frees = &block;
         s.capture->live.erase(block.begin);
         block.outlives = block.counted_live = false;
         ++m_.schedule.figures(block.device).frees;
         pool.live -= block.counted;
-        shrink(m_, pool);
+        sim_room::shrink(m_, pool);
     }
     /// Adds a free of the block at `p` to the graph into which `s` is captured. Returns false
-    /// unless this capture, or another graph that still exists, allocates the block and does not
-    /// free it.
+    /// unless this capture, or another graph, allocates the block and does not free it, and a graph
+    /// that still exists allocates or frees it.
     bool free_in_capture(sim_pool& pool, sim_stream_state& s, void* p, std::size_t bytes) {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (auto const own = s.capture->live.find(at); own != s.capture->live.end()) {
@@ -283,8 +283,8 @@ private:
         sim_space&       space = m_.memory.space(sim_kind::device_async, pool.device);
         sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
         bool const       known = block != nullptr && block->begin == at && block->pool == &pool;
-        if (known && block->outlives && !block->graph.expired()) {
-            add_node(s, "free").frees = block;
+        if (auto keeps = known ? block->nodes.lock() : nullptr; keeps && block->outlives) {
+            add_node(s, "free", std::move(keeps)).frees = block;
             return true;
         }
         if (m_.checker.on().frees) {
@@ -297,8 +297,10 @@ private:
         }
         return false;
     }
-    sim_graph_state::node& add_node(sim_stream_state& s, char const* name) {
+    sim_graph_state::node& add_node(sim_stream_state& s, char const* name,
+                                    std::shared_ptr<void> keeps) {
         sim_queue{call_}.enqueue(s, {.name = name, .device = s.device, .where = call_.where});
+        s.capture->nodes.back().keeps = std::move(keeps);
         return s.capture->nodes.back();
     }
     sim_event_of stream_step(char const* name, sim_stream_state& s) {
@@ -313,66 +315,24 @@ private:
                 .count  = s.count};
     }
 
-    /// Finds `bytes` bytes of the pool for an allocation on the stream `s`. If necessary, makes `s`
-    /// wait for queued frees, or grows the pool. Returns false if impossible.
-    bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
-        auto const ordered = [&](sim_pool::waiting const& w) {
-            return w.slot == s.slot || s.vclock.includes_fully(w.slot, w.count);
-        };
-        std::size_t const more = allowed(pool);
-        if (bytes > saturating_add(pool.reserved - pool.live, more)) { return false; }
-        std::size_t room = pool.reserved - pool.live - pool.pending_bytes;
-        while (room < bytes) {
-            sim_pool::waiting* const w = pool.first(ordered);
-            if (w == nullptr) { break; }
-            room += w->bytes;
-            claim(pool, s, *w);
-        }
-        if (room >= bytes) { return true; }
-        while (bytes - room > more && !pool.pending.empty()) {
-            sim_pool::waiting const& oldest = pool.pending.begin()->second;
-            room += oldest.bytes;
-            s.vclock.join_by_resource(oldest.vclock);
-            claim(pool, s, oldest);
-            if (room >= bytes) { return true; }
-        }
-        if (bytes - room > more) { return false; }
-        grow(pool, bytes - room);
-        return true;
-    }
-    /// Returns how many more bytes the pool may reserve.
-    [[nodiscard]] std::size_t allowed(sim_pool const& pool) const {
-        std::size_t const left = pool.maximum - std::min(pool.maximum, pool.reserved);
-        return std::min(m_.at(pool.device).free(), left);
-    }
-    void grow(sim_pool& pool, std::size_t bytes) {
-        call_.pay(m_.options.costs.grow_async, bytes);
-        pool.reserved += bytes;
-        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
-        m_.at(pool.device).used += bytes;
-        note_used(pool.device);
-    }
-    static void claim(sim_pool& pool, sim_stream_state& s, sim_pool::waiting const& w) {
-        if (w.place.pending()) { s.waits.push_back(w.place); }
-        pool.remove(w.ticket);
-    }
-
-    /// Completes the free of `block` that was queued under the number `ticket`. Called when the
-    /// stream reaches the free in simulated time.
-    static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
+    /// Completes the free of `block` that was queued under the number `ticket` on the stream with
+    /// the index `slot`. Called when the stream reaches the free in simulated time.
+    static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block, std::size_t slot,
                               std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
-        // May erase the record `block`, which must not be used after this.
+        // May erase the record of `block`, so nothing below uses the record.
         m.memory.space(block.kind, block.device).retire(block);
         pool.remove(ticket);
-        shrink(m, pool);
+        complete_place(pool, slot, ticket);
+        sim_room::shrink(m, pool);
     }
-    static void shrink(sim_machine& m, sim_pool& pool) {
-        if (pool.reserved > pool.threshold) { trim(m, pool, pool.threshold); }
+    static void complete_place(sim_pool& pool, std::size_t slot, std::uint64_t ticket) noexcept {
+        if (pool.places != nullptr) { pool.places->complete(slot, ticket); }
     }
 
     sim_call&    call_;
     sim_machine& m_;
+    sim_room     room_{call_};
 };
 
 } // namespace detail

@@ -16,24 +16,23 @@ namespace vram {
 namespace detail {
 
 /// The access history of a range of memory: the last write, and the reads and atomic accesses since
-/// then. An older access is kept beside a newer one if exactly one of the two follows a wait for
-/// work that is not queued yet.
+/// that write. An older access also remains if a later access may conflict with only one of the
+/// two, because of a wait for work that is not queued yet.
 struct sim_history {
     sim_event_of              write;
     std::vector<sim_event_of> reads;
-    /// True if an element of `reads` is no read: an atomic access, or an older write that is kept.
+    /// True if `reads` contains an access that is not a read: an atomic access or an older write.
     bool        mixed  = false;
-    std::size_t latest = 0; ///< position in `reads` that `note` changed last
+    std::size_t latest = 0; ///< index of the element of `reads` that `note` changed last
 
-    /// Adds an access. A read or atomic access replaces the last one of its kind by the same stream
-    /// or thread, a write all earlier ones, unless exactly one of the two follows a wait that is
-    /// open in `late`.
+    /// Adds the access `step`. A read or atomic access replaces the last access of its kind by the
+    /// same stream or thread. A write replaces all earlier accesses. Accesses for which
+    /// `late.between` is true are not replaced.
     void note(sim_event_of const& step, sim_late_order const& late) {
         if (step.what == sim_event_of::kind::write) { return overwrite(step, late); }
         mixed   = mixed || step.what != sim_event_of::kind::read;
         auto at = place_of(step, late.used());
-        // Keeps an access of this stream or thread if exactly one of the two follows a wait for
-        // work that is not queued yet.
+        // Skips the accesses that `step` must not replace.
         while (at != reads.end() && !is_before(step, *at) && late.between(*at, step)) { ++at; }
         latest = static_cast<std::size_t>(at - reads.begin());
         if (at != reads.end() && !is_before(step, *at)) {
@@ -43,8 +42,8 @@ struct sim_history {
         }
     }
 
-    /// Removes the accesses for which `past(access)` is true. If `keep_fresh` is true, keeps the
-    /// record that memory was allocated and never written.
+    /// Removes the accesses for which `past(access)` is true. If `keep_fresh` is true, keeps an
+    /// allocation until a write follows, for the check of uninitialised reads.
     template <class Past>
     void forget(Past const& past, bool keep_fresh) {
         std::erase_if(reads, past);
@@ -60,8 +59,8 @@ struct sim_history {
     }
 
 private:
-    /// Replaces earlier accesses by the write `step`. Keeps an access if exactly one of it and
-    /// `step` follows a wait for work that is not queued yet.
+    /// Replaces the earlier accesses by the write `step`, except those for which `late.between` is
+    /// true.
     void overwrite(sim_event_of const& step, sim_late_order const& late) {
         bool const any = write.what != sim_event_of::kind::none;
         if (any) {
@@ -77,8 +76,9 @@ private:
             return e.what != sim_event_of::kind::read;
         });
     }
-    /// Returns the first position in `reads` (sorted by stream or thread, then kind) that is not
-    /// before `step`. If `several`, more than one may be equal to it.
+    /// Returns the position of `step` in `reads`, which is sorted by stream or thread and then by
+    /// kind. If `reads` has accesses of the same stream and kind, returns the first of them.
+    /// `several`: true if there may be more than one such access.
     std::vector<sim_event_of>::iterator place_of(sim_event_of const& step, bool several) {
         if (reads.empty() || is_before(reads.back(), step)) { return reads.end(); }
         std::size_t const next = latest + 1 < reads.size() ? latest + 1 : 0;
@@ -96,8 +96,8 @@ private:
 };
 
 /// Removes accesses for which `is_past(slot, count)` is true, because no later operation can
-/// conflict with them. If `keep_fresh`, keeps the record that memory was never written. Then merges
-/// intervals.
+/// conflict with them. Then merges intervals with equal accesses. If `keep_fresh` is true, keeps an
+/// allocation until a write follows, for the check of uninitialised reads.
 template <class IsPast>
 void forget_past(interval_map<sim_history>& history, IsPast const& is_past, bool keep_fresh) {
     auto const past = [&](sim_event_of const& e) { return is_past(e.slot, e.count); };

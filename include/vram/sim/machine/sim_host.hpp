@@ -19,12 +19,13 @@ namespace detail {
 
 struct sim_stream_state;
 
-/// The state of a host thread in simulated time: a `sim_thread`, or the thread that started one.
-/// One object stands for all other (*ordinary*) threads together, unless `sim_host_order::checked`
-/// is set.
+/// The state of a host thread in simulated time. Each `sim_thread`, and each thread that has
+/// started one and not joined all, has its own object. All other (*ordinary*) threads share one or,
+/// with `sim_host_order::checked`, have one each. With `sim_order::freely`, and after
+/// `sim_node::finish`, a thread is ordinary.
 struct sim_host {
     /// `blocked`: the thread waits in simulated time. `away`: the thread made no call for so long
-    /// that it is assumed to block in real time, until its next call.
+    /// that it is assumed to block in real time. This state ends with the thread's next call.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
@@ -39,15 +40,19 @@ struct sim_host {
 
     state now     = state::runnable;
     bool  started = false; ///< true after the thread's first call of the simulated device
+    /// True if the function of a `sim_thread` returned in simulated time. A thread in the state
+    /// `ended` without it left simulated time in `sim_node::finish`, which may still wait.
+    bool returned = false;
     /// True if the thread was selected to resolve a deadlock: its wait throws.
     bool deadlocked = false;
-    /// True if a thread that is no `sim_thread` may end this thread's wait, so that it is no
-    /// deadlock.
+    /// True if an ordinary thread (no `sim_thread`) may end the wait of this thread. The wait is
+    /// then not part of a deadlock.
     bool may_be_outside = false;
-    /// The device operation that this thread waits for, or empty. Not set for ordinary threads.
+    /// The device operation that this thread waits for in simulated time, or empty.
     sim_moment  operation{};
     void const* gate = nullptr;
-    /// True if the thread waits for a `sim_lock`, false for a `sim_gate`; `gate` is its address.
+    /// True if the thread waits for a `sim_lock`, false if it waits for a `sim_gate`. The member
+    /// `gate` is an address in this lock or gate.
     bool locked_out = false;
     /// The threads that this thread waits for in a join.
     std::vector<sim_host const*> threads;
@@ -56,8 +61,8 @@ struct sim_host {
     int                     children = 0;
     std::condition_variable turn;
 
-    /// Counts a new step of this thread. Operations that were ordered after its earlier steps are
-    /// not ordered after the new one.
+    /// Begins a new step of this thread in its vector clock. An operation that happens after the
+    /// earlier steps does not necessarily happen after the new step.
     void advance() { vclock.advance(slot); }
 };
 
@@ -66,26 +71,26 @@ struct sim_host {
 struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
-    /// The thread's state in simulated time; null for a thread that is neither a `sim_thread` nor
-    /// has started one.
+    /// The thread's state in simulated time. Null for a thread that is no `sim_thread` and has not
+    /// started one.
     sim_host* host = nullptr;
-    /// The state of a thread that is no `sim_thread`, if its calls are checked for their order
-    /// (`sim_host_order::checked`).
+    /// Own state of an ordinary thread (no `sim_thread`) with `sim_host_order::checked`, or null.
     sim_host* own = nullptr;
-    /// True in a `sim_thread` and within a `sim_capture_guard`: calls that CUDA forbids during a
-    /// capture do not invalidate one.
+    /// If true, calls that CUDA forbids during a capture do not invalidate the capture if this
+    /// thread makes them. True in a `sim_thread`, and while a `sim_capture_guard` of the thread
+    /// exists.
     bool relaxed = false;
     bool child   = false; ///< true if `sim_thread` started the thread
     /// The per-thread default streams of this thread, by the index of the device.
     std::vector<sim_stream_state*> streams = {};
 };
 
-/// The calling thread's state on each simulated machine. A pointer, because destructors of static
-/// objects use the state.
+/// The calling thread's state on each simulated machine. This is a pointer, which has no
+/// destructor, so that destructors of static objects can still use the list.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// When the thread ends, frees its list `selves`, unless it is in simulated time on some node:
-/// destructors of static objects may then still use the list.
+/// Deletes the list `selves` when its thread ends. Keeps the list if the thread is still in
+/// simulated time, because destructors of static objects may then use it.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;
@@ -102,8 +107,8 @@ struct sim_self_owner {
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // If the thread has already destroyed `owner`, which frees the vector at thread exit, a new
-        // vector is created, and never freed.
+        // If the list is still null, the thread is ending and has already destroyed `owner`. The
+        // new list is then never freed.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

@@ -15,9 +15,12 @@
 namespace vram {
 namespace detail {
 
-/// Declares that the calling thread copies `bytes` bytes (null: from or to a file), and adds the
-/// copy's time to its simulated time. With `sim_options::cached_bandwidth`, notes the pinned memory
-/// that it reads or writes as cached.
+/// Declares that the calling thread copies `bytes` bytes from `from` to `to`. An address is null if
+/// that end of the copy is a file. Adds the time of the copy to the simulated time of the thread.
+/// `past_caches`: true if the copy writes `to` without storing it in the cache.
+///
+/// With `sim_options::cached_bandwidth`, also records that the pinned memory of the copy is now in
+/// the cache of the thread's core.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes, bool past_caches = false,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }
@@ -34,8 +37,8 @@ inline void sim_host_copies(void* to, void const* from, std::size_t bytes, bool 
     sim_machine&          m         = node.machine();
     bool const            to_pinned = to != nullptr && m.is_pinned(to);
     std::lock_guard const held{m.mutex};
-    // Only pinned memory is recorded. The other end of the copy fills the cache too, unless it is a
-    // target past the caches.
+    // Records that the bytes at `p` are in the cache of the calling thread. `times` is 2 if the
+    // other end of the copy is in the cache, too, but is not recorded because it is not pinned.
     auto const note = [&](void const* p, std::size_t times) {
         m.caches.copied(std::this_thread::get_id(), sim_address(p), bytes, times, o.core_cache);
     };

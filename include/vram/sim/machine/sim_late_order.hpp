@@ -19,16 +19,17 @@
 namespace vram {
 namespace detail {
 
-/// The waits of streams for work that is queued later: for a value that another stream writes, or
-/// for the other ranks of a collective. A conflict of two accesses that such a wait may order is
-/// stored until the awaited work is queued (the wait is *resolved*).
+/// The waits of streams for work that may be queued later: for a value that another stream writes,
+/// or for the other ranks of a collective. A wait is *open* until that work is queued, and
+/// *resolved* afterwards. If an open wait may order two accesses in conflict, the conflict is
+/// stored until the wait is resolved.
 ///
-/// Each wait has an index and a count in vector clocks.
+/// Vector clocks identify each wait by an index and a number.
 ///
 /// Threads   The caller holds the machine's lock.
 class sim_late_order {
 public:
-    /// Two accesses in conflict that a wait for work that is not queued yet may order.
+    /// Two accesses that conflict unless work that is not queued yet orders them.
     struct conflict {
         sim_event_of   second;
         sim_event_of   first;
@@ -37,20 +38,20 @@ public:
         std::uintptr_t end   = 0;
         sim_block_of   block; ///< the block that contains the accessed memory
     };
-    /// Tells if waits for work queued later order two accesses. `open`: unknown until that work is
-    /// queued; `lost`: unknown because `forget` removed a wait.
+    /// The answer to the question if waits of streams order two operations. `open`: this depends on
+    /// work that is not queued yet. `lost`: this is unknown because `forget` removed a wait.
     enum class answer : unsigned char { unordered, ordered, open, lost };
 
-    /// Adds a wait of a stream for work that is not queued yet. Its index `slot` and its number
-    /// `count` identify it in vector clocks.
+    /// Adds a wait of a stream for work that is not queued yet. The index `slot` and the number
+    /// `count` identify the wait in vector clocks.
     void begin(std::size_t slot, std::uint64_t count) {
         if (waits_.size() - open_ > most) { forget(); }
         waits_.push_back({slot, count, {}, {}, true});
         ++open_;
     }
 
-    /// Records that the operation `step` comes after each wait in its vector clock `clock` for work
-    /// that is not queued yet.
+    /// Records for each open wait in the vector clock `clock` that the operation `step` follows it.
+    /// Open waits are for work that is not queued yet.
     void note(sim_event_of const& step, vector_clock const& clock) {
         if (open_ == 0) { return; }
         for (wait& w : waits_) {
@@ -60,8 +61,8 @@ public:
         }
     }
 
-    /// Tells if waits for work queued later order `first` before `second` or, for two accesses, one
-    /// before the other. `clock` is the vector clock of `second`.
+    /// Determines if waits of streams order `first` before `second`. If both are accesses, the
+    /// opposite order is also sufficient. `clock` is the vector clock of `second`.
     [[nodiscard]] answer ask(sim_event_of const& first, sim_event_of const& second,
                              vector_clock const& clock) const {
         if (waits_.empty()) { return answer::unordered; }
@@ -91,8 +92,8 @@ public:
     }
     void keep(conflict c) { kept_.push_back(std::move(c)); }
 
-    /// Ends the wait with the index `slot` and the number `count`, which follows the work in
-    /// `then`. Returns the stored conflicts that are now known to be unordered.
+    /// Resolves the wait with the index `slot` and the number `count`. `then` is the vector clock
+    /// of the awaited work, which is queued now. Returns the stored conflicts that no wait orders.
     [[nodiscard]] std::vector<conflict> resolve(std::size_t slot, std::uint64_t count,
                                                 vector_clock then) {
         for (wait& w : waits_) {
@@ -115,8 +116,8 @@ public:
         return unordered;
     }
 
-    /// Number of stored conflicts that stayed undecided because `forget` had removed a wait; the
-    /// user of this class resets it to 0.
+    /// Number of stored conflicts that remain undecided because `forget` has removed a wait.
+    /// `sim_checker::end_wait` reads the number and sets it to 0.
     std::uint64_t lost = 0;
 
 private:
@@ -124,7 +125,8 @@ private:
         std::size_t   slot;
         std::uint64_t count;
         vector_clock  then; ///< vector clock of the work that happens before the wait's end
-        /// For each stream or thread, its first operation that follows the wait.
+        /// For each stream or thread, its first step that follows this wait. The key is the index
+        /// of the stream or thread in vector clocks.
         std::map<std::size_t, std::uint64_t> followers;
         bool                                 open;
 
@@ -148,13 +150,13 @@ private:
     struct forgotten {
         std::uint64_t first; ///< smallest number of a wait that `forget` removed
         std::uint64_t last;
-        /// Vector clock of all work that happens before at least one of the waits that `forget` has
-        /// removed.
+        /// Vector clock of all work that happens before the end of a wait that `forget` removed.
         vector_clock then;
     };
 
-    /// Adds to `clock` the work before its waits, also indirect ones. Sets `open` if one is
-    /// unresolved. Returns true if work may be missing, because `forget` removed a wait.
+    /// Adds the awaited work of each wait in `clock` to `clock`. Repeats this for the waits in the
+    /// added work. Sets `open` to true if one of these waits is open. Returns true if some work may
+    /// be missing, because `forget` has removed a wait.
     bool close(vector_clock& clock, bool& open) const {
         std::vector<bool>     done(waits_.size());
         std::set<std::size_t> joined;
@@ -178,8 +180,8 @@ private:
             return clock.includes(slot, f.first) && !clock.includes(slot, f.last);
         });
     }
-    /// Records that the operations after the wait `resolved` also follow each open wait in `then`,
-    /// because `resolved` itself follows these waits.
+    /// Called when the wait `resolved` was resolved. `then` is the vector clock of its awaited
+    /// work. Records that operations after `resolved` also follow each open wait in `then`.
     void pass_on(wait const& resolved, vector_clock const& then) {
         for (wait& w : waits_) {
             if (!w.open || !then.includes(w.slot, w.count)) { continue; }
@@ -189,8 +191,8 @@ private:
             }
         }
     }
-    /// Removes the older half of the resolved waits to save memory. Keeps one summary of all
-    /// removed waits of a stream.
+    /// Removes the older half of the resolved waits to save memory. Adds each removed wait to the
+    /// summary of the stream that waited.
     void forget() {
         std::size_t const half = (waits_.size() - open_) / 2;
         std::size_t       left = half;

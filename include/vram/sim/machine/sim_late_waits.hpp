@@ -11,9 +11,9 @@
 namespace vram {
 namespace detail {
 
-/// Records the order (in vector clocks) of streams that wait for a value in memory or, in a
-/// collective, for other ranks. The awaited work may be queued after the wait; its order is then
-/// added later.
+/// Records in vector clocks the order that waits of streams create. A stream may wait for a value
+/// in memory, or for the other ranks of a collective. If the awaited work is not queued yet, the
+/// order is recorded when that work is queued.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -21,8 +21,9 @@ class sim_late_waits {
 public:
     explicit sim_late_waits(sim_machine& m) : m_{m} {}
 
-    /// Records that `op` writes a word in memory or waits for its value. A wait adds to `vclock`
-    /// the work before the write or, if that is not queued yet, an open wait.
+    /// Records that `op` writes a word in memory or waits for a value of the word. If `op` waits,
+    /// adds the work before the awaited write to `vclock`. If that write is not queued yet, begins
+    /// an open wait instead.
     void use_word(sim_operation& op, std::size_t slot, vector_clock& vclock, sim_stream_state& s) {
         sim_word_use const& use  = *op.task.word;
         sim_word&           word = m_.words[use.where];
@@ -31,7 +32,7 @@ public:
             op.task.completed = [&m = m_, &op] { m.write_word(*op.task.word, op.number); };
             return m_.written(word);
         }
-        // Recorded even while races are not checked, because the check may be switched on later.
+        // Records the wait even if races are not checked, because the check may be switched on.
         int        device = 0;
         bool const plain  = m_.memory.kind_of(use.where, device) != sim_kind::device;
         auto const end    = word.before(use, m_.value_at(use.where), plain, vclock);
@@ -48,8 +49,8 @@ public:
         vclock.join(end->clock);
     }
 
-    /// Orders `op`, one rank's part of a collective operation, after the work of the other ranks
-    /// that precedes their parts.
+    /// Called when a rank queues `op`, its part of a collective. When the last rank does so, the
+    /// earlier work of all ranks is ordered before the end of each part.
     void join_meeting(sim_operation& op, vector_clock& vclock, sim_stream_state& s) {
         sim_meeting& meeting = *op.task.meeting;
         meeting.vclock.join(vclock);
@@ -67,8 +68,8 @@ public:
     }
 
 private:
-    /// Records that the stream `s` waits for work that may be queued later. Gives the wait a number
-    /// and stores it in `vclock`, so that later operations follow the wait.
+    /// Begins a wait of the stream `s` for work that may be queued later. Gives the wait a number
+    /// and stores the number in `vclock`, so that later operations follow the wait.
     void begin_wait(vector_clock& vclock, sim_stream_state& s) {
         if (s.waits_so_far == 0) {
             s.wait_slot    = m_.checker.actor(s.vclock);

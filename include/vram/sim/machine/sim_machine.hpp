@@ -102,8 +102,8 @@ public:
         return s;
     }
 
-    /// Called when the owner of a stream is destroyed. Invalidates the stream's capture, and lets
-    /// resources learn of the end.
+    /// Called when the owner of the stream `s` is destroyed. Invalidates the capture of `s`.
+    /// Increments `ends`, unless `s` was created with `raw`.
     void end_stream(sim_stream_state& s) noexcept {
         break_capture(s);
         if (s.announced) {
@@ -118,8 +118,8 @@ public:
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// Destroys a stream; its queued work still runs, and later waits for the device include it. A
-    /// new stream may reuse the state, unless host memory runs out.
+    /// Destroys a stream. Its queued work still runs, and later waits for the device include that
+    /// work. A new stream may reuse the state.
     void destroy_stream(sim_stream_state& s) noexcept {
         sim_device_state& d = at(s.device);
         break_capture(s);
@@ -168,8 +168,8 @@ public:
     // Order between streams and host threads (the happens-before relation). A call of a resource
     // adds only to the full order (with resources' waits): the program must not rely on it.
 
-    /// Makes everything in `then` happen before the next step of the stream or thread of `clock`.
-    /// In a resource's call, this order counts only where waits of resources count.
+    /// Orders the next step of the owner of `clock` after everything in `then`. The program must
+    /// not rely on an order that a call of a resource, such as a pool, adds.
     static void take_over(vector_clock& clock, vector_clock const& then) {
         in_resource_call() ? clock.join_by_resource(then) : clock.join(then);
     }
@@ -179,8 +179,8 @@ public:
         return in_resource_call() ? clock.includes_fully(slot, count) : clock.includes(slot, count);
     }
 
-    /// Must be called after a change of the vector clock or queued work of `s`, so that later waits
-    /// for the device and the legacy default stream include it.
+    /// Must be called after each change of the vector clock or queued work of `s`. Otherwise later
+    /// waits for the device, or by the legacy default stream, could miss the change.
     void changed(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         s.in_past           = false;
@@ -207,12 +207,12 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Adds pool allocations on the legacy default stream, which are counted separately, to its
-    /// vector clock. Called in each action of the stream and each wait for it.
+    /// Adds the allocations by pools on the legacy default stream to its vector clock. Called
+    /// before other work of the stream, and before waits for the stream.
     static void include_allocations(sim_stream_state& legacy) {
         if (legacy.allocations != 0) { take_over(legacy.vclock, legacy.allocated); }
     }
-    /// Counts a pool's allocation on the legacy default stream, apart from its operations.
+    /// Counts an allocation by a pool on the legacy default stream, with a counter of its own.
     void add_allocation(sim_stream_state& legacy) {
         if (legacy.allocations == 0) {
             legacy.allocation_slot = checker.actor(legacy.vclock);
@@ -221,16 +221,16 @@ public:
         legacy.allocated.raise(legacy.allocation_slot, ++legacy.allocations);
     }
 
-    /// Makes the `sim_thread` `me`, which calls, an ordinary thread. Its earlier work happens
-    /// before later calls of all ordinary threads or, with `checked`, only before its own.
+    /// Makes the calling thread `me` an ordinary thread, outside simulated time. By default, its
+    /// earlier work then happens before later calls of all ordinary threads.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
         checker.retire(me.slot, me.vclock[me.slot]);
         turns.leave(me);
         detail::self(id).host = nullptr;
+        turns.hand_off(held); // first: other threads must continue even if `caller` throws
         if (options.host_threads == sim_host_order::checked) { acquire(caller(), me.vclock); }
-        turns.hand_off(held);
     }
 
     /// Returns the state of the calling thread. Ordinary threads share one state, unless
@@ -246,8 +246,8 @@ public:
         }
         return *self.own;
     }
-    /// Records that earlier calls of other threads happen before the next call of `h`, as far as
-    /// `sim_options::host_threads` says.
+    /// Orders the next call of `h` after the earlier calls of other threads, as far as
+    /// `sim_options::host_threads` assumes such an order.
     void order_caller(sim_host& h) {
         sim_host_order const order = options.host_threads;
         if (order == sim_host_order::checked || !checker.on().races) { return; }
@@ -279,13 +279,13 @@ public:
             return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(at)}.load(
                 std::memory_order_acquire);
         }
-        // Without contents (`sim_options::backed`): the last value that a stream wrote, or 0.
+        // For memory without contents, returns the last value that a stream wrote, or 0.
         return words[where].value;
     }
     [[nodiscard]] bool reached(sim_word_use const& use) {
         return !use.waits || use.ends_at(value_at(use.where));
     }
-    /// Writes a word for the operation `number`, and wakes streams and threads that wait for it.
+    /// Writes a word in memory for the operation `number`, and wakes all that wait for the word.
     void write_word(sim_word_use const& use, std::uint64_t number) {
         sim_word& word = words[use.where];
         word.executed(number, value_at(use.where));
@@ -295,14 +295,14 @@ public:
                                                                          std::memory_order_release);
         }
         schedule.retry();
-        for (std::uint64_t* const notices : word.gates) {
+        for (std::atomic<std::uint64_t>* const notices : word.gates) {
             ++*notices;
             turns.wake_waiters(notices, schedule.now());
         }
         turns.progress.notify_all();
     }
-    /// For the race check: ends the open waits for this word that its last queued write satisfies,
-    /// and orders their streams after that write.
+    /// Called for the race check after a write of `word` was queued. Ends the open waits of streams
+    /// that the written value satisfies, and orders these streams after the write.
     void written(sim_word& word) {
         sim_word::write const& last = word.queued.back();
         for (sim_word::wait& w : word.waits) {
@@ -316,8 +316,8 @@ public:
         }
         word.forget_waits();
     }
-    /// Called after the host thread `h` read the word at `where`: work that precedes every recorded
-    /// write of that value happens before the next step of `h`.
+    /// Called after the host thread `h` read the word at `where`. Orders `h` after the work that
+    /// happens before each of the writes that may have stored the value.
     void word_read(sim_host& h, std::uintptr_t where) {
         auto const found = words.find(where);
         if (found == words.end() || !checker.on().races) { return; }
@@ -325,8 +325,8 @@ public:
         if (end) { acquire(h, end->clock); }
     }
 
-    /// Reports that operations wait for each other, or for a value that nothing writes, and lets
-    /// them continue.
+    /// Reports a deadlock: operations wait for each other, or for a value that nothing writes. Ends
+    /// their waits, so that these operations continue.
     void resolve_stuck() {
         checker.report({.kind = sim_mistake::deadlock, .missing = schedule.stuck_text()});
         schedule.release_stuck();
@@ -345,8 +345,8 @@ public:
 
     /// The next id of a stream or node (simulated machine), unique in the process.
     inline static std::atomic<std::uint64_t> next_id{1};
-    /// Number of `sim_stream`s destroyed so far in the process; those created with `raw` do not
-    /// count. Resources notice by a changed number that streams were destroyed.
+    /// Number of `sim_stream`s destroyed so far in the process, without those created with `raw`.
+    /// Resources read the number to notice that streams were destroyed.
     inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
@@ -366,7 +366,7 @@ public:
     /// is reported as a deadlock.
     std::chrono::nanoseconds stuck_patience = std::chrono::seconds{10};
 
-    /// Per token (address chosen by the program): the work before `sim_happens_before(token)`.
+    /// For each token of `sim_happens_before`: vector clock of the work before these calls.
     std::unordered_map<void const*, vector_clock> tokens;
 
     /// Live bytes of pinned host memory, rounded up to the granularity.

@@ -27,16 +27,16 @@ struct sim_meeting {
     struct party {
         sim_stream_state* stream; ///< the stream on which the rank queued its operation
         std::uint64_t     id;     ///< id of the rank's stream
-        /// `slot` and `count`: index and counter in vector clocks of this rank's wait for the other
-        /// ranks.
+        /// Index of a counter in vector clocks. It counts the waits of the rank's stream for work
+        /// that may be queued later. The wait for the other ranks has the number `count`.
         std::size_t   slot;
         std::uint64_t count;
     };
 
     std::size_t        ranks = 0;
-    std::vector<party> queued; ///< the ranks with queued operations
-    /// Join of the vector clocks of the operations queued so far. Once each rank has queued its
-    /// operation, all this work happens before the end of each.
+    std::vector<party> queued; ///< the ranks that have queued their part of the collective
+    /// Vector clock of all work before the parts that are queued so far. When every rank has queued
+    /// its part, all this work happens before the end of each part.
     vector_clock                vclock;
     std::vector<sim_operation*> arrived;
     sim_time                    duration{};
@@ -53,8 +53,9 @@ struct sim_meetings {
         std::source_location where;
     };
 
-    /// Adds a collective of `rank`, and returns the operation that it is a part of. If that throws
-    /// `std::bad_alloc`, nothing changes.
+    /// Adds `call`, the next collective that `rank` queues. Returns the object that stands for this
+    /// collective on all ranks. If `add` throws `std::bad_alloc`, the collectives of `rank` are
+    /// unchanged.
     std::shared_ptr<sim_meeting> add(std::size_t rank, issued const& call) {
         std::size_t const index = by_rank[rank].size();
         if (index == meetings.size()) {
@@ -66,8 +67,8 @@ struct sim_meetings {
     }
     void remove_last(std::size_t rank) noexcept { by_rank[rank].pop_back(); }
 
-    /// Compares the last collective of `rank` with those of other ranks. Returns a text if one has
-    /// another name, else an empty text.
+    /// Compares the last collective of `rank` with the collective at the same position of each
+    /// other rank. Returns a text about the first difference of their names, or an empty text.
     [[nodiscard]] std::string difference(std::size_t rank) const {
         std::size_t const      index = by_rank[rank].size() - 1;
         std::string_view const name  = by_rank[rank][index].name;
@@ -80,7 +81,8 @@ struct sim_meetings {
         return {};
     }
 
-    /// Returns the names of the collectives of `rank`, in order, at most the last eight.
+    /// Returns a text with the names and source lines of the collectives that `rank` queued, in
+    /// order, at most the last eight.
     [[nodiscard]] std::string order_of(std::size_t rank) const {
         std::vector<issued> const& all   = by_rank[rank];
         std::size_t const          first = all.size() > 8 ? all.size() - 8 : 0;

@@ -10,6 +10,7 @@
 #include <vram/sim/machine/sim_reservation.hpp>
 #include <vram/sim/machine/sim_space.hpp> // sim_space, sim_block
 #include <vram/sim/sim_options.hpp>
+#include <vram/sim/sim_range.hpp>
 
 #include <algorithm> // clamp, min
 #include <cstddef>
@@ -61,6 +62,21 @@ public:
         if (sim_reservation* const r = reservation_of(p)) { return &r->space; }
         sim_block const* const block = registered_->before(p);
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
+    }
+
+    /// Removes the first bytes of `rest`, up to the next begin or end of a registered range, and
+    /// returns them. The host may access a registered range and the memory beside it as one range.
+    [[nodiscard]] sim_range take_alike(sim_range& rest) {
+        std::uintptr_t   end   = rest.end();
+        sim_block const* block = registered_->before(end - 1);
+        for (; block != nullptr && block->begin > rest.begin();
+             block = registered_->before(end - 1)) {
+            end = block->begin;
+        }
+        if (block != nullptr && block->end() > rest.begin()) { end = std::min(end, block->end()); }
+        sim_range const first{rest.data, end - rest.begin()};
+        rest = {reinterpret_cast<void const*>(end), rest.bytes - first.bytes};
+        return first;
     }
 
     /// Returns the kind of the memory at `p`. Sets `device` to its device, or to 0 for pinned and
@@ -133,10 +149,10 @@ private:
     static constexpr std::size_t page = 4096;
 
     static constexpr std::size_t most = std::size_t{1} << 44;
-    /// Limit in bytes for the address ranges of all devices of a node (simulated machine) together.
+    /// Largest sum of the address ranges of all devices of a node (simulated machine), in bytes.
     static constexpr std::size_t all_addresses = 2 * most;
-    /// Number of zones (parts of a device's addresses for blocks of similar sizes), one for each
-    /// power of two above 256 bytes.
+    /// Number of zones (parts of a device's addresses for blocks of similar sizes). Without a
+    /// sanitizer, there is one zone for each power of two above 256 bytes.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     // A sanitizer needs shadow memory for each reserved address. Blocks of all sizes share one
     // zone, so that fewer addresses suffice.
@@ -151,9 +167,10 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Reserves an address range several times as large as `capacity` if possible, so that freed
-    /// addresses are not reused soon; at most `limit` bytes in `parts` zones. `plain`: programs can
-    /// access it.
+    /// Reserves an address range of at most `limit` bytes for `capacity` bytes of memory. If
+    /// possible, the range is several times as large as `capacity`, so that freed addresses are not
+    /// reused soon. `plain`: true if the program can access the range. `parts`: largest number of
+    /// zones (parts of the range for blocks of similar sizes).
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// Returns the kind of the memory at `p`, `pageable` if the current node (simulated machine) does
-/// not know the memory.
+/// Returns the kind of the memory at `p`. Returns `pageable` if `p` is in no memory or reserved
+/// address range of the current `sim_node` (simulated machine).
 ///
 /// Cost      O(log blocks).
 [[nodiscard]] inline memory_kind sim_memory_kind(void const* p) {

@@ -26,7 +26,7 @@ namespace detail {
 /// Threads   The caller holds the machine's lock.
 class sim_names {
 public:
-    /// Number of names of streams and threads that are remembered.
+    /// Largest number of names of streams and threads that are remembered.
     static constexpr std::size_t most = 4096;
 
     /// Sets the text by which reports name the stream or host thread, such as `stream "copies"`.

@@ -26,10 +26,10 @@ namespace detail {
 /// `free_refused` follows (the resource refuses the free), that block is live again.
 inline constinit thread_local std::uintptr_t last_freed = 0;
 
-/// Records the events of resources (such as a block allocated or freed) in the memory of one node,
-/// and reports those in the wrong order. The program's own calls must order a free after the uses
-/// of its block. An allocation must follow earlier frees of its memory; here, waits by resources
-/// count too.
+/// Records the events of resources (such as a block allocated or freed) in the memory of one node
+/// (simulated machine). Reports events in the wrong order. Each free must happen after the uses of
+/// its block, by calls of the program itself. Each allocation must happen after earlier frees of
+/// its memory, by calls of the program or waits inside resources.
 ///
 /// Failure   Members throw `std::bad_alloc`.
 /// Threads   The calling thread holds the machine's lock.
@@ -43,8 +43,8 @@ public:
           host_{machine.caller(self_)},
           clocks_{machine.checker.scratch} {}
 
-    /// Passes an event of a resource to the simulated node that has its memory. Ignores other
-    /// memory.
+    /// Passes an event of a resource to the node (simulated machine) that contains the event's
+    /// memory. Ignores the event if no node contains the memory.
     static void observe(event const& e) noexcept {
         if (e.kind > memory_event_kind::chunk_removed) { return; }
         sim_node::find([&](sim_machine& m) {
@@ -74,8 +74,8 @@ public:
 private:
     /// A block, or a range of reserved addresses, with the blocks that resources allocated in it.
     struct place {
-        /// Points to the chunks and blocks in this block or range of addresses. Null if this object
-        /// is empty: no block or range was found.
+        /// Pointer to the record of the chunks and blocks in this block or address range. Null if a
+        /// search found no block or range.
         std::unique_ptr<sim_parts>* parts = nullptr;
         std::uintptr_t              begin = 0;
         /// Access history of the block; null for reserved addresses.
@@ -83,13 +83,14 @@ private:
         sim_event_of const*        allocated = nullptr;
     };
     struct path {
-        /// The innermost live block (or reserved range of addresses) that contains the address
-        /// searched for; empty if there is none.
+        /// The innermost live block, or the range of reserved addresses, that contains the searched
+        /// address. Empty if there is none.
         place innermost;
-        /// The innermost live block (or reserved range of addresses) with a chunk that contains the
-        /// address; empty if no resource has a chunk there.
+        /// The innermost live block, or range of reserved addresses, with a chunk (memory that a
+        /// resource divides) at the searched address. Empty if there is no chunk.
         place divided;
-        /// The block in `divided` that contains the address, live or freed. Null if there is none.
+        /// The block, live or freed, at the searched address in the innermost chunk there. Null if
+        /// that chunk has no block at the address.
         sim_inner_block* part = nullptr;
     };
 
@@ -148,13 +149,14 @@ private:
         if (*in.parts == nullptr) { *in.parts = std::make_unique<sim_parts>(); }
         (*in.parts)->add_chunk(p, p + bytes);
     }
-    /// Removes a chunk, which a resource no longer divides. The access history of the enclosing
-    /// block begins anew there, with the last free or allocation of each address.
+    /// Removes a chunk, because its resource no longer divides it. Reports blocks that are still
+    /// live there as leaks. For each address of the chunk, stores the last allocation or free there
+    /// in the access history of the enclosing block.
     void chunk_removed(std::uintptr_t p, std::size_t bytes) {
         place const in = descend(p).divided;
         if (in.parts == nullptr) { return; }
         sim_parts& parts = **in.parts;
-        report_live(m_.checker, parts, p, p + bytes);
+        report_live(m_, parts, p, p + bytes);
         if (in.history != nullptr) {
             auto const assign = [&](std::uintptr_t from, std::uintptr_t to, sim_event_of last) {
                 last.what = sim_event_of::kind::release;
@@ -182,15 +184,14 @@ private:
         bool const              graph = on != nullptr && on->capture != nullptr;
         sim_event_of const      step  = make_step(e, s, "allocate", sim_event_of::kind::allocation);
         sim_conflicts           found{step, clocks_, true};
-        sim_event_of            before{}; // free of the block that was at this address before
+        sim_event_of            before{}; // the free of an earlier block at the address `p`, if any
         if (!graph && in.history != nullptr) {
             in.history->visit(p - in.begin, p + e.bytes - in.begin,
                               [&](std::size_t from, std::size_t end, sim_history const& h) {
                                   found.collect(in.begin + from, in.begin + end, h);
                               });
         }
-        // True if the allocation is captured, and a captured graph had a block in this memory
-        // before.
+        // True if a capture makes this allocation in memory that a captured graph already uses.
         bool       shared  = false;
         auto const replace = [&](sim_inner_block& old, std::uintptr_t from, std::uintptr_t end) {
             shared = shared || (graph && old.graph);
@@ -214,18 +215,19 @@ private:
         part->before             = before;
         sim_checks const& checks = m_.checker.on();
         bool const        kept   = checks.races || checks.uninitialised;
-        // Begins the access history with this allocation; for a captured allocation empty, so that
-        // launches are not compared with this call. Keeps none if no check needs it.
+        // Begins a new access history of the block, with this allocation as the first entry. The
+        // history of a captured allocation begins empty, because launches of the graph need not
+        // happen after this call. If no check needs a history, its size is 0.
         part->history.reset(kept ? part->bytes : 0, graph ? sim_history{} : sim_history{step, {}});
         if (checks.races) { m_.checker.report_all(found, *part); }
     }
 
     void freed(event const& e) {
         sim_inner_block* const part = block_at(address(e));
-        // After a double free, it is unknown which of the two the resource refuses, because an
-        // `arena` may process the second first.
+        // If the block was freed before, the resource will refuse one of the two frees. It is
+        // unknown which one: an `arena` may process the second free first.
         if (part != nullptr && part->freed) { part->disputed = true; }
-        // The resource refuses a double free and a free with a wrong size, so these change nothing.
+        // Ignores a free that the resource will refuse, such as one with a wrong size.
         if (part == nullptr || part->freed || part->graph_freed) { return; }
         if (part->bytes != e.bytes) { return; }
         sim_stream_state* const s    = stream_of(e);
@@ -237,19 +239,17 @@ private:
             part->released                  = step;
             return;
         }
-        // If a captured graph used the block, this free, outside a capture, ends that use: accesses
-        // by later launches are reported.
+        // From now on, accesses to the block by launches of captured graphs are reported.
         part->graph = false;
         sim_conflicts found{step, clocks_};
         found.uses_only();
-        // Checks that the free follows the uses of the block. Not if the stream of `e` was
-        // destroyed (`s` is null): the resource then waits for the device before it reuses the
-        // block.
+        // Collects the uses of the block that do not happen before the free. If the stream of `e`
+        // was destroyed, no use can be too late, because the resource waits for the device.
         if (e.stream.has_value() == (s != nullptr)) {
             sim_checker::collect(found, *part, part->begin, part->end());
         }
-        // A freed block keeps no access history of several pieces. It is stored here, so that
-        // `keep` can restore it if the resource refuses the free.
+        // Stores the block in `undo`. If its access history has several entries, stores the
+        // history, too. `keep` restores the history if the resource refuses the free.
         m_.checker.undo = {part->begin, {}};
         if (part->history.pieces() > 1) { m_.checker.undo.history.swap(part->history); }
         release(*part, step);
@@ -271,8 +271,10 @@ private:
             part->history = {part->bytes, {part->allocated, {}}};
         }
     }
-    /// Marks the blocks that begin in the range of `e` as freed, except those of captured graphs.
-    /// Reports unordered uses, but not on streams of these blocks: the resource waits for them.
+    /// Marks the blocks that begin in the range of the event `e` as freed, except blocks of
+    /// captured graphs. Reports uses of the blocks that do not happen before `e`. Ignores uses on
+    /// streams that allocated or freed one of the blocks, because the resource waits for these
+    /// streams.
     void all_freed(event const& e) {
         place const in = descend(address(e)).divided;
         if (in.parts == nullptr) { return; }
@@ -306,12 +308,13 @@ private:
         part.parts    = nullptr;
     }
     void report_late(sim_conflicts const& found, sim_inner_block const& part) {
-        sim_checks const& on = m_.checker.on();
-        if (on.frees && on.races) { m_.checker.report_all(found, part); }
+        sim_checks const& on   = m_.checker.on();
+        bool const        told = on.frees && on.races && !on_lost_device(m_, part.begin);
+        if (told) { m_.checker.report_all(found, part); }
     }
 
-    /// Returns the index in vector clocks of the stream or thread of `allocation`. For the legacy
-    /// default stream, which has a second index for allocations, returns that of its operations.
+    /// Returns the index in vector clocks of the stream or thread that made `allocation`. For the
+    /// legacy default stream, returns the index of its operations, not that of its allocations.
     [[nodiscard]] std::size_t slot_of(sim_event_of const& allocation) const noexcept {
         for (sim_device_state const& d : m_.devices) {
             bool const by_it = !allocation.host && allocation.actor == d.legacy->id;
@@ -319,8 +322,8 @@ private:
         }
         return allocation.slot;
     }
-    /// Returns the stream of the event. Returns null if it has none, if the stream was destroyed,
-    /// or if it belongs to another node.
+    /// Returns the stream on which the event happened. Returns null if the event has no stream, or
+    /// if that stream was destroyed or belongs to another node (simulated machine).
     [[nodiscard]] sim_stream_state* stream_of(event const& e) {
         if (!e.stream) { return nullptr; }
         sim_stream_state* s = e.stream->get();
@@ -339,8 +342,8 @@ private:
         return s->machine == &m_ && s->id != 0 ? s : nullptr;
     }
 
-    /// Returns `e` as an operation of the stream `s`, or of the calling thread if `s` is null.
-    /// Fills `clocks_` with the vector clocks of the work that happens before it.
+    /// Returns a description of the event `e` as a step of the stream `s`, or of the calling thread
+    /// if `s` is null. Makes `clocks_` point to the vector clocks of the work before this step.
     sim_event_of make_step(event const& e, sim_stream_state* s, char const* name,
                            sim_event_of::kind what) {
         bool const allocates = what == sim_event_of::kind::allocation;
@@ -348,11 +351,10 @@ private:
         if (s == nullptr) {
             host_.advance();
         } else {
-            // In vector clocks, an allocation is a new step of its stream; a free is not.
+            // In vector clocks, an allocation is a step of its stream, but a free is not.
             if (allocates && s->legacy) {
-                // The legacy default stream counts allocations separately from its operations:
-                // blocking streams follow the allocation only after a later operation of the legacy
-                // stream.
+                // An allocation on the legacy default stream has a counter of its own, because
+                // blocking streams do not wait for it.
                 m_.add_allocation(*s);
             } else if (allocates) {
                 s->count = s->vclock.advance(s->slot);

@@ -32,12 +32,13 @@ struct sim_task {
     sim_engine  engine = sim_engine::none;
     int         device = 0; ///< the device that executes the operation
     sim_time    duration{};
-    /// The part of `duration` that takes longer if other operations use the link.
+    /// The part of `duration` in which the operation uses its link. This part takes longer if other
+    /// operations use the link at the same time.
     sim_time    transfer{};
     std::size_t link = 0;     ///< number of the link that the operation uses, see `sim_link_number`
     bool        copy = false; ///< true for a copy or a fill
-    /// Part of vram that queued the operation. For a copy of a loader or unloader, `item` is the
-    /// number of its batch or result.
+    /// The part of vram that queued the operation, or `program`. For a copy of a loader or
+    /// unloader, the member `item` is the number of the copied batch or result.
     sim_part      part = sim_part::program;
     std::uint32_t item = sim_event_of::no_item;
     /// True for an injected fault with `sim_fault::later`: the operation has no effect, and the
@@ -60,19 +61,21 @@ struct sim_task {
     std::shared_ptr<sim_meeting> meeting = {};
 };
 
-/// A queued operation. Objects are reused for later operations; `number` tells if an object still
-/// stands for the same one.
+/// A queued operation. After the operation has ended, the object is reused for a later operation,
+/// which has another `number`.
 struct sim_operation {
     sim_task task;
-    /// Number of the operation in the order of calls; 0 if the object is unused.
+    /// Number that identifies the operation. Later operations have larger numbers. 0 while the
+    /// object stands for no operation.
     std::uint64_t number = 0;
     std::uint64_t stream = 0; ///< id of the stream on which the operation is queued
     sim_time      enqueued{};
     sim_time      ready{};
     sim_time      start{};
     sim_time      end{};
-    /// Number of times that the planned end of the operation became void because the use of its
-    /// link changed. Planned events with an older count are ignored.
+    /// Number of times that the planned end of the operation has changed. The end changes when
+    /// other operations begin or stop using the link. Events queued with an older number are
+    /// ignored.
     unsigned moves  = 0;
     bool     shares = false; ///< true while the operation is a user of a link with shared speed
     /// Number of unfinished operations that this one waits for.
@@ -80,8 +83,8 @@ struct sim_operation {
     std::vector<sim_operation*> followers; ///< the operations that wait for this one
 };
 
-/// A reference to an operation, pending until the operation has ended. The object may then be
-/// reused with another number.
+/// A reference to an operation. The reference is `pending` until the operation has ended. Later,
+/// the `sim_operation` object may stand for another operation, with another number.
 struct sim_moment {
     sim_operation* operation = nullptr;
     std::uint64_t  number    = 0;

@@ -25,12 +25,13 @@ namespace detail {
            ++tasks == std::filesystem::directory_iterator{};
 }
 
-/// One step of the wait of an ordinary thread (no `sim_thread`): advances simulated time if
-/// possible, otherwise blocks. Returns false if no `sim_thread` made a call within `patience`, else
-/// true.
+/// Called repeatedly by an ordinary thread (no `sim_thread`) that waits. Runs the next event of the
+/// simulation if possible, otherwise blocks for some time. Returns false if `patience` of real time
+/// passed without a call of a `sim_thread`, otherwise true.
 ///
-/// With `forever`, a pause of `stuck_patience` is reported as a deadlock if streams cannot
-/// continue. Otherwise, the running `sim_thread` is taken to wait in real time, so that others run.
+/// If `patience` is `forever`, blocks for at most `sim_machine::stuck_patience`. If nothing changes
+/// during that time, reports a deadlock of streams, or lets another `sim_thread` run. In the second
+/// case, it treats the running `sim_thread` as blocked in real time.
 inline bool sim_outside_step(sim_machine& m, std::unique_lock<std::mutex>& held,
                              std::chrono::nanoseconds patience = sim_turns::forever) {
     if (m.turns.outside_may_step() && m.schedule.next() != sim_time::max()) {

@@ -21,28 +21,29 @@ namespace detail {
 
 class sim_parts;
 
-/// Record of a block that a pool or other resource allocated in a chunk. Stays after the free,
-/// until the memory is allocated again or its chunk is removed, so that a use after free is
-/// reported.
+/// Record of a block that a pool or other resource allocated in a chunk (a large block that the
+/// resource divides). The record stays after the free, so that a use after free is reported. It is
+/// removed when the memory is allocated again, or when the chunk is removed.
 struct sim_inner_block {
     std::uintptr_t begin = 0; ///< first address of the block
     std::size_t    bytes = 0;
-    /// Exclusive end of the piece of the block that this record describes. Less than `end()` if the
-    /// memory behind was allocated again or has another record.
+    /// First address after the memory that this record describes. It is less than `end()` if the
+    /// rest of the block was allocated again, or if another record describes that rest.
     std::uintptr_t last     = 0;
     char const*    resource = ""; ///< name of the resource, such as "pool"
     bool           freed    = false;
     /// True if the block was allocated or freed during a capture, so launches of the captured graph
     /// may access it.
     bool graph = false;
-    /// True if only launches of graphs may still access the block, for example after a free during
-    /// a capture.
+    /// True if the block was freed, but launches of captured graphs may still access it. This
+    /// happens, for example, if the free itself is captured.
     bool graph_freed = false;
-    /// True if the block was allocated during a capture, in memory of an earlier block of a
-    /// captured graph. After its free, launches may still access it (`graph_freed`).
+    /// True if a capture allocated the block in memory of an earlier block of a captured graph.
+    /// When this block is freed, `graph_freed` is set, because launches may still access the
+    /// memory.
     bool shared = false;
-    /// True after a double free. It is unknown which of the two frees the resource refused, so
-    /// later allocations are not checked against `released`.
+    /// True after the block was freed twice. The resource refuses one of these frees, but it is
+    /// unknown which. Therefore, a later allocation of the memory need not happen after `released`.
     bool         disputed = false;
     sim_event_of allocated{};
     sim_event_of released{};
@@ -52,12 +53,13 @@ struct sim_inner_block {
     std::unique_ptr<sim_parts> parts{};
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
-    /// Returns true if the block has this range, and no part of it was allocated again.
+    /// Returns true if the block begins at `from` and has `size` bytes, and if no part of the block
+    /// was allocated again.
     [[nodiscard]] bool is_whole(std::uintptr_t from, std::size_t size) const noexcept {
         return begin == from && bytes == size && last == end();
     }
-    /// Prepares this record for a new block in the same range. The caller sets the other members
-    /// and the access history.
+    /// Prepares this record for a new block at the same addresses. The caller sets the other
+    /// members, such as `allocated` and `history`.
     void restart() noexcept {
         freed = graph = graph_freed = shared = disputed = false;
         parts                                           = nullptr;
@@ -69,14 +71,16 @@ struct sim_inner_block {
     }
 };
 
-/// The chunks in a block that a resource divides, and the blocks that the resource allocated in
-/// them. Other memory of a chunk is not accessible. Adjacent chunks count as one.
+/// The chunks (memory that a resource divides) in one enclosing block, and the blocks that the
+/// resource allocated in the chunks. Memory of a chunk that is in none of these blocks is not
+/// accessible. Adjacent chunks are merged into one.
 ///
-/// Failure   A function that throws `std::bad_alloc` may have lost blocks.
+/// Failure   A function that throws `std::bad_alloc` may have lost records of blocks.
 /// Threads   The caller holds the machine's lock.
 class sim_parts {
 public:
-    /// The chunk that contains an address, or the gap between chunks if `found` is false.
+    /// A range of addresses. If `found` is true, the range is a chunk (memory that a resource
+    /// divides). If `found` is false, the range is in no chunk.
     struct range {
         std::uintptr_t begin, end;
         bool           found;
@@ -101,7 +105,7 @@ public:
         }
         chunks_.emplace(begin, end);
     }
-    /// Removes the range from the chunks, with all blocks there.
+    /// Removes the addresses from `begin` to `end` from the chunks and from the records of blocks.
     void remove_chunk(std::uintptr_t begin, std::uintptr_t end) {
         cut(begin, end);
         for (range c = chunk_at(begin); begin < end; c = chunk_at(begin)) {
@@ -119,11 +123,11 @@ public:
         sim_inner_block* const part = before(p);
         return part != nullptr && p < part->last ? part : nullptr;
     }
-    /// Returns the last block with memory that begins at `p` or before it, or null if there is
-    /// none.
+    /// Returns the record of memory with the largest first address that is at most `p`. Returns
+    /// null if there is none.
     [[nodiscard]] sim_inner_block* before(std::uintptr_t p) { return parts_.before(p); }
-    /// Calls `visit(part, begin, end)` for each piece (what is left of a block), with its bounds
-    /// limited to the range.
+    /// Calls `visit(part, from, to)` for each record `part` of memory between `begin` and `end`.
+    /// `from` and `to` are the bounds of this memory, limited to the range from `begin` to `end`.
     template <class Visit>
     void for_each(std::uintptr_t begin, std::uintptr_t end, Visit visit) {
         for (auto it = first_in(begin); it != parts_.end() && it.key() < end; ++it) {
@@ -165,8 +169,8 @@ private:
             }
         }
     }
-    /// Called to cut a range out of `part`: adds a record of the piece behind the range, from
-    /// `from` on, if the block was freed or a captured graph may access it.
+    /// Called by `cut` if the record `part` also describes memory from the address `from` on. Adds
+    /// a record for that memory if the block was freed or is in a captured graph.
     void keep(sim_inner_block const& part, std::uintptr_t from) {
         if (!part.freed && !part.graph) { return; }
         sim_inner_block& rest = parts_[from];
@@ -184,8 +188,9 @@ private:
         rest.before           = part.before;
     }
 
-    std::map<std::uintptr_t, std::uintptr_t> chunks_; ///< the end of each chunk, by its begin
-    /// What is left of each block, by its first address.
+    /// The end of each chunk (memory that a resource divides), by its first address.
+    std::map<std::uintptr_t, std::uintptr_t> chunks_;
+    /// The records of blocks, each by the first address of the memory that it describes.
     sorted_map<sim_inner_block> parts_;
 };
 

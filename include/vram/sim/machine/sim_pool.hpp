@@ -6,12 +6,13 @@
 
 #include <vram/base/align.hpp>                // unsatisfiable
 #include <vram/sim/machine/sim_operation.hpp> // sim_moment
+#include <vram/sim/machine/sim_places.hpp>
 #include <vram/sim/machine/vector_clock.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>    // map
-#include <memory> // shared_ptr, enable_shared_from_this
+#include <memory> // shared_ptr, unique_ptr, enable_shared_from_this
 #include <set>    // set
 #include <vector> // vector
 
@@ -33,18 +34,36 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
     int device = 0;
     /// For each device: true if its kernels may access the memory of the pool.
     std::shared_ptr<std::vector<bool>> peers;
-    std::size_t   threshold = 0; ///< unused memory is returned while more bytes are reserved
+    /// If more bytes than this are reserved, unused memory is returned to the device.
+    std::size_t   threshold = 0;
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;
     std::size_t   live      = 0;
     std::size_t   peak_live = 0, peak_reserved = 0;
     std::uint64_t tickets = 0;
-    /// Queued frees, which their streams have not reached yet, by ticket (a number in their order).
+    /// Frees that are queued on streams and not yet complete, by their tickets. A ticket is a
+    /// number that increases with each free.
     std::map<std::uint64_t, waiting> pending = {};
-    /// The tickets of the queued frees of each stream. Work after one of these frees is also after
-    /// those with smaller tickets.
+    /// For each stream (by its index in vector clocks): the tickets of its queued frees. The frees
+    /// of one stream happen in the order of their tickets.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
+    /// The places of the blocks, if the pool reserves memory in units; otherwise null. Then
+    /// `pending_bytes` has only frees of blocks without a place: those that graphs allocate.
+    std::unique_ptr<sim_places> places = nullptr;
+
+    /// Returns the bytes in which the pool reserves memory.
+    [[nodiscard]] std::size_t step() const noexcept { return places ? places->unit() : 1; }
+    /// Returns the reserved bytes that belong to units.
+    [[nodiscard]] std::size_t backed() const noexcept { return places ? places->backed() : 0; }
+    /// Returns the live bytes of blocks that have no place.
+    [[nodiscard]] std::size_t live_elsewhere() const noexcept {
+        return live - (places ? places->live() : 0);
+    }
+    /// Returns the freed bytes that a stream may still use.
+    [[nodiscard]] std::size_t all_pending() const noexcept {
+        return pending_bytes + (places ? places->pending() : 0);
+    }
 
     /// Adds a free that is queued on a stream. Cost: O(log pending).
     waiting& add(waiting const& w) {
@@ -58,7 +77,8 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
             throw;
         }
     }
-    /// Removes a queued free, because the stream has reached it or its memory was allocated again.
+    /// Removes the queued free with this ticket. Called when the stream has completed the free, or
+    /// when an allocation takes the freed memory.
     void remove(std::uint64_t ticket) noexcept {
         auto const at = pending.find(ticket);
         if (at == pending.end()) { return; }

@@ -9,7 +9,7 @@
 #include <vram/sim/machine/sim_late_waits.hpp>
 #include <vram/sim/machine/sim_submission.hpp>
 
-#include <algorithm> // max
+#include <algorithm> // max, none_of
 #include <cstddef>
 #include <new> // bad_alloc
 #include <utility>
@@ -25,8 +25,8 @@ class sim_queue {
 public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// The first step of every action on a stream: orders the stream after the calling thread, and
-    /// as the legacy default stream demands.
+    /// The first step of every action on the stream `s`. Orders `s` after the earlier work of the
+    /// calling thread. Also orders `s` by the rules of the legacy default stream.
     void begin_action(sim_stream_state& s) {
         m_.acquire(s, *call_.host, call_.where);
         order_with_legacy(s);
@@ -42,10 +42,12 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Adds `task` to the end of stream `s`. During a capture, adds a node to the graph instead and
-    /// returns null.
+    /// Adds `task` to the end of the stream `s` and returns the new operation. During a capture,
+    /// adds a node to the graph instead and returns null. If the owner of `s` (a `sim_stream`) was
+    /// destroyed, `also_ended` must be true. Otherwise, throws `sim_error{invalid_handle}`.
     sim_operation* enqueue(sim_stream_state& s, sim_task task, bool also_ended = false) {
         if (s.ended && !also_ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        admit_memory(task);
         if (s.capture) {
             s.capture->nodes.push_back({std::move(task), s.capture_deps});
             s.capture_deps.assign(1, s.capture->nodes.size() - 1);
@@ -122,6 +124,17 @@ public:
 private:
     friend class sim_graph_launch;
 
+    /// Throws `sim_error{device_lost}` if `task` is work of a device that uses memory of a lost
+    /// device.
+    void admit_memory(sim_task const& task) const {
+        bool const none = std::ranges::none_of(m_.devices, &sim_device_state::lost);
+        if (none || task.host_function) { return; }
+        for (sim_task::use const& each : task.uses) {
+            int            device = 0;
+            sim_kind const kind   = m_.memory.kind_of(each.range.begin(), device);
+            call_.admit_memory(kind, device);
+        }
+    }
     /// Creates the operation of `task` on stream `s`. A fault that was injected into the call makes
     /// the operation slow, or makes it fail.
     sim_operation& make(sim_task task, sim_stream_state const& s) {
@@ -156,19 +169,20 @@ private:
         if (m_.checker.on().races) { sim_machine::take_over(s.vclock, other.vclock); }
     }
 
-    /// Orders `s` by the rules of the legacy default stream, which waits for the blocking streams
-    /// of its device, and they for it.
+    /// Orders the stream `s` by the rules of the legacy default stream. The legacy default stream
+    /// waits for the blocking streams of its device, and blocking streams wait for it.
     void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
-            refuse_captured(d, s);
+            call_.refuse_implicit(s);
             sim_machine::include_allocations(s);
             for (sim_stream_state* const other : d.unfollowed) { follow_stream(s, *other); }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             bool const races = m_.checker.on().races;
             if (races) { sim_machine::take_over(s.vclock, d.blocking_orphans_vclock); }
-            // The order that a resource's call adds does not count for the program's own calls, so
-            // the streams stay listed for the program's next call.
+            // The legacy default stream now follows the streams in these lists, so the lists are
+            // emptied. A call of a resource keeps the lists. The program must not rely on the order
+            // that such a call adds, so its own next call adds the order again.
             if (!races || !in_resource_call()) {
                 d.unfollowed.clear();
                 d.blocking_orphans.clear();
@@ -176,20 +190,10 @@ private:
             }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             follow_stream(s, *d.legacy);
-            // The order that a resource's call adds does not count for the program's own calls, so
-            // the program's next call must add it again.
+            // Records that `s` now follows the legacy default stream. A call of a resource does not
+            // record it. The program must not rely on the order that such a call adds, so its own
+            // next call adds the order again.
             if (!in_resource_call()) { s.legacy_seen = d.legacy->work; }
-        }
-    }
-
-    /// If a blocking stream of the device other than `legacy` is being captured, invalidates the
-    /// capture and throws `sim_error{capture_implicit}`.
-    void refuse_captured(sim_device_state const& d, sim_stream_state const& legacy) {
-        if (d.captured == 0) { return; }
-        for (sim_stream_state* const other : d.streams) {
-            if (other == &legacy || !other->blocking || !other->capture) { continue; }
-            other->capture->broken = true;
-            throw sim_error{sim_status::capture_implicit, call_.where};
         }
     }
 
@@ -230,6 +234,8 @@ private:
                  sim_stream_state& s) try {
         bool const mine = op.task.part == sim_part::program;
         if (op.task.uses.empty() && mine) { count_unchecked(op.task); }
+        // True if the operation may access registered and pageable memory as one range.
+        bool const both = op.task.host_function || m_.options.host_page_tables;
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
             int  owner = at.device;
@@ -237,7 +243,10 @@ private:
                 peers =
                     owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
             }
-            m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
+            for (sim_range rest = use.range; rest.bytes != 0;) {
+                sim_range const part = both ? m_.memory.take_alike(rest) : std::exchange(rest, {});
+                m_.checker.touch(event_of(op, at), vclock, part, use.access, op.task.copy, peers);
+            }
         }
         if (op.task.word && !op.task.fails) { sim_late_waits{m_}.use_word(op, at.slot, vclock, s); }
         if (op.task.meeting) { sim_late_waits{m_}.join_meeting(op, vclock, s); }
@@ -265,6 +274,12 @@ private:
     }
 
     void wait_captured(sim_stream_state& s, sim_event_state const& e) {
+        if (s.legacy) {
+            // CUDA can capture no work of the legacy default stream.
+            call_.refuse_implicit(s);
+            e.capture->broken = true;
+            throw sim_error{sim_status::stream_capturing, call_.where};
+        }
         if (!e.capture || (s.capture && s.capture != e.capture)) {
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_isolation, call_.where};

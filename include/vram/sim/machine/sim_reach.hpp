@@ -4,22 +4,38 @@
 /// \file
 /// `sim_reach` tells if a stream or host thread is able to access a block.
 
-#include <vram/sim/machine/sim_block.hpp>
+#include <vram/sim/machine/sim_block.hpp> // sim_block, sim_parts, sim_inner_block
 #include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_report.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional> // optional
 #include <string>   // string, to_string
 
 namespace vram {
 namespace detail {
 
+/// Returns the innermost block at `p` of the resources that divide memory into `parts`. Returns
+/// null if there is none.
+[[nodiscard]] inline sim_inner_block const* sim_innermost(sim_parts* parts, std::uintptr_t p) {
+    sim_inner_block* found = nullptr;
+    while (parts != nullptr && parts->chunk_at(p).found) {
+        sim_inner_block* const part = parts->at(p);
+        if (part == nullptr) { break; }
+        found = part;
+        parts = part->parts.get();
+    }
+    return found;
+}
+
 /// Returns a report if the stream or thread of `step` cannot access `block`, else none. Device
-/// copies (`copy`) always can; `peers` tells if peer access is enabled.
+/// copies (`copy`) always can; `peers` tells if peer access is enabled. `parts`: the blocks into
+/// which resources divide this memory, or null. The report names the innermost of them.
 [[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
                                                          sim_block const& block, sim_range range,
-                                                         bool copy, bool peers) {
+                                                         bool copy, bool peers,
+                                                         sim_parts* parts = nullptr) {
     bool const on_device = block.kind == sim_kind::device || block.kind == sim_kind::device_async;
     if (!on_device || copy) { return {}; }
     bool const by_host = step.host || step.host_function;
@@ -34,11 +50,20 @@ namespace detail {
     mistake.address = range.begin();
     mistake.bytes   = range.bytes;
     mistake.block   = block.description();
+    if (sim_inner_block const* const part = sim_innermost(parts, range.begin())) {
+        mistake.first = part->allocated;
+        mistake.block = part->description();
+    }
     if (by_host) {
         mistake.missing = "copy it to host memory first";
         return mistake;
     }
     std::string const from = "device " + std::to_string(step.device);
+    if (block.physical != 0) {
+        mistake.missing = "no other device has access to this mapping: " + from +
+                          " needs memory of another resource";
+        return mistake;
+    }
     mistake.missing =
         pooled ? "the pool must allow access from " + from + " (allow_access)"
                : "enable peer access from " + from + " to device " + std::to_string(block.device);

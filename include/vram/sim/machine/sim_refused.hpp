@@ -6,6 +6,7 @@
 
 #include <vram/base/error_text.hpp> // error, error_text
 #include <vram/sim/machine/sim_observer.hpp>
+#include <vram/sim/machine/sim_reach.hpp> // sim_innermost
 #include <vram/sim/sim_node.hpp>
 
 #include <cstdint>
@@ -25,8 +26,8 @@ namespace detail {
     }
 }
 
-/// Reports a free that a pool or layer refused, such as a double free, to the current `sim_node`.
-/// The node's own checks do not report it.
+/// Reports a free that a resource refused, such as a double free, to the current `sim_node`
+/// (simulated machine). No other check of the node reports this free.
 inline void sim_refused(error const& e) noexcept {
     try {
         sim_machine&           m = sim_node::current().machine();
@@ -45,9 +46,30 @@ inline void sim_refused(error const& e) noexcept {
                                  .address = at,
                                  .bytes   = e.bytes,
                                  .missing = error_text{e}.c_str()};
+        auto const             freed_before = [&r](auto const& block) {
+            r.kind    = sim_mistake::double_free;
+            r.first   = block.released;
+            r.block   = block.description();
+            r.missing = "it was freed before";
+        };
         if (sim_inner_block const* const block = sim_observer{m}.block_at(at)) {
             r.block = block->description();
             if (block->freed) { r.first = block->released; }
+            // A layer of two upstreams may pass a second free to the wrong one of them. If the
+            // refused free itself freed the block (`last_freed`), then it was live before.
+            bool const before = block->freed && last_freed != at;
+            if (before && r.kind == sim_mistake::foreign_free) { freed_before(*block); }
+        } else if (sim_space* const space = m.memory.space_of(at)) {
+            // A resource does not know the blocks of a chunk that it has returned. The blocks of
+            // `guarded` begin behind a fence.
+            sim_block const* const       chunk = space->before(at);
+            sim_inner_block const* const part =
+                chunk != nullptr ? sim_innermost(chunk->parts.get(), at) : nullptr;
+            if (part != nullptr && part->freed && r.kind == sim_mistake::foreign_free) {
+                freed_before(*part);
+            } else if (chunk != nullptr && chunk->freed && at < chunk->end()) {
+                freed_before(*chunk);
+            }
         }
         m.checker.report(std::move(r));
     } catch (...) {}

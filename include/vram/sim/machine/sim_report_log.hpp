@@ -13,7 +13,6 @@
 #include <functional>  // function
 #include <map>         // map
 #include <optional>    // optional
-#include <set>         // set
 #include <string>      // string
 #include <string_view> // string_view
 #include <tuple>       // tuple
@@ -28,7 +27,7 @@ namespace detail {
 struct sim_expected {
     std::optional<sim_mistake> kind  = {};
     std::string                key   = {};
-    std::size_t                count = 0; ///< number of reports counted here so far
+    std::size_t                count = 0; ///< number of expected reports so far
 
     [[nodiscard]] bool matches(sim_report const& r) const {
         return kind ? *kind == r.kind : r.key() == key;
@@ -53,8 +52,9 @@ public:
         if (filters || mode_ == sim_on_report::throw_it) { return false; }
         return count_again(place_of(kind, second, first));
     }
-    /// Stores the report, or counts it if one with these lines is stored. A report that is expected
-    /// or ignored is only counted.
+    /// If the program expects or ignores the report `r`, only counts it. Otherwise, stores `r`. If
+    /// a stored report has the same kind and source lines, increases the count of that report
+    /// instead (see `merges`).
     void add(sim_report r) {
         for (auto each = expected_.rbegin(); each != expected_.rend(); ++each) {
             if (!(*each)->matches(r)) { continue; }
@@ -91,8 +91,8 @@ public:
         printed_.clear();
         return std::exchange(reports_, {});
     }
-    /// With `sim_on_report::print`, prints the total count of each mistake that has occurred again
-    /// since its report or count was last printed.
+    /// If `sim_on_report::print` is set, prints a line for each report that has occurred again
+    /// since the last line about it. The line gives the total count of the report.
     void print_totals() {
         if (mode_ != sim_on_report::print) { return; }
         for (std::size_t i = 0; i < reports_.size(); ++i) {
@@ -103,11 +103,19 @@ public:
     }
 
     /// Suppresses later reports `r` with `r.key() == key`, or with `predicate(r) == true`.
-    void ignore(std::string key) { keys_.insert(std::move(key)); }
+    void ignore(std::string key) { keys_.try_emplace(std::move(key), false); }
     void ignore(std::function<bool(sim_report const&)> predicate) {
         predicates_.push_back(std::move(predicate));
     }
     [[nodiscard]] std::size_t ignored() const noexcept { return ignored_; }
+    /// Returns the ignored keys that no report has had since `ignore`.
+    [[nodiscard]] std::vector<std::string> unused_keys() const {
+        std::vector<std::string> unused;
+        for (auto const& [key, is_used] : keys_) {
+            if (!is_used) { unused.push_back(key); }
+        }
+        return unused;
+    }
 
     /// Makes `expected` count the reports that match it, until `forget`; they are then not stored.
     /// If several objects match a report, the last one added counts it.
@@ -126,7 +134,8 @@ private:
         if (kind == sim_mistake::race && two < one) { one.swap(two); }
         return std::tuple_cat(std::tuple{kind}, one, two);
     }
-    /// Returns true if repeated reports of this kind at these lines are counted instead of stored.
+    /// Returns true if later reports with the kind and source lines of `r` (`place`) are not
+    /// stored, but only increase the count of `r`.
     [[nodiscard]] bool merges(sim_report const& r, pair_of_lines const& place) const noexcept {
         bool const known = std::get<2>(place) != 0 || std::get<4>(place) != 0;
         return merge_ && known && (r.kind != sim_mistake::leak || *r.block.resource != '\0');
@@ -139,8 +148,11 @@ private:
         tell(r);
         return true;
     }
-    [[nodiscard]] bool is_ignored(sim_report const& r) const {
-        if (!keys_.empty() && keys_.contains(r.key())) { return true; }
+    [[nodiscard]] bool is_ignored(sim_report const& r) {
+        if (!keys_.empty()) {
+            auto const found = keys_.find(r.key());
+            if (found != keys_.end()) { return found->second = true; }
+        }
         for (auto const& predicate : predicates_) {
             if (predicate(r)) { return true; }
         }
@@ -157,9 +169,10 @@ private:
     /// Index of the stored report with this kind and these lines.
     std::map<pair_of_lines, std::size_t> stored_;
     /// For each report, the number of its occurrences that were printed.
-    std::vector<std::size_t>                            printed_;
-    std::optional<sim_report>                           thrown_;
-    std::set<std::string>                               keys_;
+    std::vector<std::size_t>  printed_;
+    std::optional<sim_report> thrown_;
+    /// The keys of reports to ignore; true if a report had the key.
+    std::map<std::string, bool>                         keys_;
     std::vector<std::function<bool(sim_report const&)>> predicates_;
     std::size_t                                         ignored_ = 0;
     std::vector<sim_expected*>                          expected_;

@@ -47,8 +47,7 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        // Throws the report of an earlier call that could not throw it, before anything is
-        // allocated.
+        // Throws the report of an earlier mistake, if any, before a block is allocated.
         call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {
@@ -87,6 +86,7 @@ public:
             if (free(p, bytes, w)) { return; }
             report_error(refused_free{"sim resource", p, bytes, alignment, w}.what);
         } catch (...) { report_sim_error(p, bytes, w); }
+        note_refused(p);
     }
 
     /// Returns true if `p` is in a live block of this kind of memory on this device, allocated by

@@ -11,16 +11,18 @@
 namespace vram {
 namespace detail {
 
-/// Number of calls of resources (such as pools) that the calling thread is in; nested calls of a
-/// stack count separately. In a callback of the program, counts from 0 again.
+/// Number of calls of resources (such as pools) in which the calling thread is now. A call by one
+/// resource of another counts separately. While a function of the program runs inside such a call,
+/// the number starts again at 0.
 inline constinit thread_local unsigned resource_depth = 0;
 
 /// Returns true if the calling thread is in a call of a resource, such as a pool. The program must
-/// not rely on waits in such a call, so they count only in the full order.
+/// not rely on waits in such a call. Therefore, they count only in the full order of a
+/// `vector_clock`.
 [[nodiscard]] inline bool in_resource_call() noexcept { return resource_depth != 0; }
 
-/// Used around a function of the program that runs inside a call of a resource: the waits of the
-/// function count as those of the program.
+/// While an object of this class exists, waits count as waits of the program, even inside a call of
+/// a resource. Used around functions of the program that run inside such a call.
 class sim_program_call {
 public:
     sim_program_call() noexcept : depth_{std::exchange(resource_depth, 0)} {}

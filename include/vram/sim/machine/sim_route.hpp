@@ -61,8 +61,8 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    /// Set by the initializers of `to_kind` and `from_kind` (through `kind_of`), so declared before
-    /// these.
+    /// Declared before `to_kind` and `from_kind`: the initializers of these members call `kind_of`,
+    /// which sets `to_device` and `from_device`.
     int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;
@@ -70,7 +70,7 @@ struct sim_route {
     std::size_t bandwidth = 0;
     sim_time    latency{};
     bool        reachable = true;
-    std::size_t shared    = 0; ///< number of the link of the copy, see `sim_link_number`
+    std::size_t shared    = 0; ///< number of the link that the copy uses, see `sim_link_number`
 
 private:
     void link(sim_options const& o) {

@@ -45,8 +45,8 @@ class sim_schedule {
 public:
     /// Called with each operation that ends, before the operations that wait for it become ready.
     std::function<void(sim_operation&)> on_end;
-    /// Called before an operation ends that writes, or waits for, a word in memory. Returns true if
-    /// it may end.
+    /// Called before the end of an operation on a word in memory (a write, or a wait for a value).
+    /// Returns true if the operation may end now.
     std::function<bool(sim_operation const&)> may_end;
 
     explicit sim_schedule(sim_options const& options)
@@ -132,7 +132,8 @@ public:
         }
     }
 
-    /// Lets the operations continue whose wait for the value of a word in memory is satisfied now.
+    /// Checks each operation that waits for a value of a word in memory. If the word has the value
+    /// now, the operation continues.
     void retry() {
         std::erase_if(stuck_, [&](sim_operation* const op) {
             if (!op->task.word || !may_end(*op)) { return false; }
@@ -194,7 +195,8 @@ private:
         event          what;
         std::uint64_t  number;
         sim_operation* operation;
-        /// The entry is valid if `operation->moves` still has this value. `announce` changes that.
+        /// Value of `operation->moves` when this entry was queued. If `operation->moves` has
+        /// another value now, the entry is outdated and is ignored.
         unsigned moves;
 
         friend bool operator>(item const& a, item const& b) noexcept {
@@ -274,8 +276,8 @@ private:
         op.shares = true;
         announce(link);
     }
-    /// Queues the event of the next end of an operation on `link`, if any. Invalidates the event
-    /// that was queued for `link` before.
+    /// If operations use `link`, queues an event: the end of the operation that ends first. This
+    /// event replaces the end that was queued for `link` before.
     void announce(sim_shared_link& link) {
         if (link.announced != nullptr) { ++link.announced->moves; }
         link.announced = link.first();
@@ -285,12 +287,13 @@ private:
         }
         drop_moved();
     }
-    /// Removes events that `announce` has invalidated from the front of the event queue `agenda_`.
+    /// Removes outdated events (`item::over`) from the front of the event queue `agenda_`.
     void drop_moved() {
         while (!agenda_.empty() && agenda_.top().over()) { agenda_.pop(); }
     }
 
-    /// Called when `op`, part of a collective, has begun. If all parts have, all end together.
+    /// Called when one rank's part `op` of a collective begins. When the parts of all ranks have
+    /// begun, plans their common end.
     void meet(sim_operation& op) {
         sim_meeting& m = *op.task.meeting;
         m.duration     = std::max(m.duration, op.task.duration);
@@ -360,8 +363,8 @@ private:
         return thrown;
     }
 
-    /// Adds the time since the last change to the statistics of the engines that were busy, and
-    /// updates the set of busy engines.
+    /// Called when `op` begins or ends. Adds the time since the previous call to the statistics of
+    /// the engines that were busy. Then updates the set of busy engines.
     void account(sim_operation const& op, bool begins, lane& l) {
         engines&     e = engines_[static_cast<std::size_t>(op.task.device)];
         sim_figures& f = figures_[static_cast<std::size_t>(op.task.device)];

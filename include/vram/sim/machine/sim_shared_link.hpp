@@ -15,7 +15,8 @@
 namespace vram {
 namespace detail {
 
-/// The kinds of links that simulated operations share. The memory of a device counts as a link.
+/// The kinds of links. A link is a connection with limited speed, which simulated operations share.
+/// The memory of a device (`memory`) is treated as a link, too.
 enum class sim_link_kind : unsigned char {
     to_device,
     to_host,
@@ -39,12 +40,13 @@ enum class sim_link_kind : unsigned char {
 /// Cost      O(operations of the link).
 class sim_shared_link {
 public:
-    /// Adds an operation, which needs the time `op.task.transfer` if it has the link alone.
+    /// Adds the operation `op` to the users of the link. `op.task.transfer` is the time that `op`
+    /// needs if the link has no other users.
     void add(sim_operation& op, sim_time now) {
         advance(now);
         users_.push_back({&op, served_ + static_cast<wide>(op.task.transfer.count()) * scale});
     }
-    /// Removes an operation that has ended.
+    /// Removes the operation `op`, which has ended, from the users of the link.
     void remove(sim_operation const& op, sim_time now) {
         advance(now);
         users_.erase(std::find_if(users_.begin(), users_.end(),
@@ -77,7 +79,7 @@ private:
 
     struct use {
         sim_operation* operation;
-        /// The operation ends when `served_` (progress of each operation) reaches this value.
+        /// The operation ends when the counter `served_` of the link reaches this value.
         wide goal;
     };
 
@@ -94,8 +96,8 @@ private:
     }
 
     std::vector<use> users_;
-    /// Progress of each operation since the link was last unused: elapsed time divided by the
-    /// number of operations at that time, times `scale`.
+    /// Counter of the link's progress. While k operations use the link, the counter grows by
+    /// `scale` / k in each nanosecond. It is 0 while no operation uses the link.
     wide served_ = 0;
     /// Time at which an operation last began or stopped using the link.
     sim_time since_{};

@@ -19,8 +19,8 @@ namespace detail {
 /// Cost      A lock for each notification.
 class sim_sleep {
 public:
-    /// `self` is the calling thread, or null if its calls take no simulated time. It polls for the
-    /// time `polls`, and sleeps after it.
+    /// `self` is the calling thread, or null if calls of this thread take no simulated time. The
+    /// thread polls for the time `polls`, and then sleeps.
     sim_sleep(sim_machine& machine, sim_host* self, sim_time polls) noexcept
         : machine_{machine}, self_{self} {
         if (self_ == nullptr) { return; }
@@ -28,8 +28,8 @@ public:
         until_ = polls == sim_time::max() ? polls : from_ + polls;
     }
 
-    /// Called by the waiting thread after each notification. If the thread slept, and no longer
-    /// polled, adds `sim_costs::thread_wake` to its simulated time.
+    /// Called by the waiting thread after each notification. If the thread has slept since the last
+    /// call, adds `sim_costs::thread_wake` to the simulated time of the thread.
     void woken() {
         if (self_ == nullptr) { return; }
         std::unique_lock const held{machine_.mutex};
@@ -42,7 +42,7 @@ public:
 private:
     sim_machine& machine_;
     sim_host*    self_;
-    sim_time     from_{};  ///< simulated time of the constructor, or of the last `woken`
+    sim_time     from_{};  ///< simulated time of the constructor call or the last call of `woken`
     sim_time     until_{}; ///< the thread polls until this time, and then sleeps
 };
 

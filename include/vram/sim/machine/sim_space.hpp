@@ -27,8 +27,8 @@ namespace detail {
 /// fragmentation.
 class sim_space {
 public:
-    /// Reserves `bytes` bytes of addresses for `zones` zones (each for blocks of similar sizes),
-    /// with memory if `accessible`.
+    /// Reserves `bytes` bytes of addresses in `zones` zones of equal size, each for blocks of
+    /// similar sizes. If `accessible`, the program can access memory there.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -42,8 +42,8 @@ public:
         if (view_ != 0 && view_ != begin_) { ::munmap(reinterpret_cast<void*>(view_), size_); }
     }
 
-    /// Allocates memory for the contents at other addresses (see `view`), because the range itself
-    /// stays inaccessible.
+    /// Allocates memory for the contents of the range at other addresses, which `view` returns.
+    /// Called if the program cannot access the range itself.
     void                         back() { view_ = map(size_, PROT_READ | PROT_WRITE); }
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         return view_ + (p - begin_);
@@ -56,7 +56,8 @@ public:
 
     /// Allocates a block. Returns null if no gap between blocks is large enough.
     sim_block* insert(std::size_t bytes, std::size_t alignment) {
-        // Sizes up to 512 bytes are in the first zone, up to 1024 in the second, and so on.
+        // The first zone is for blocks of up to 512 bytes, the second for up to 1024 bytes, and so
+        // on. If the alignment is larger than the size, it selects the zone.
         std::size_t const large = bytes > alignment ? bytes : alignment;
         std::size_t const size  = static_cast<std::size_t>(std::bit_width((large - 1) / 512));
         std::size_t const index = size < next_.size() ? size : next_.size() - 1;
@@ -86,17 +87,21 @@ public:
         block.history = {};
         block.parts   = nullptr;
         release_pages(block);
+        block.retired = ++retirements_;
         try {
-            retired_.push_back(block.begin);
+            retired_.push_back({block.begin, block.retired});
         } catch (std::bad_alloc const&) {
-            // There is no host memory to remember the freed block, so later accesses count as out
-            // of bounds.
-            blocks_.erase(block.begin);
+            // Erases the freed block, because there is no host memory to remember it. Later
+            // accesses are then reported as out of bounds.
+            if (block.reusable()) { blocks_.erase(block.begin); }
         }
         if (retired_.size() > remembered) {
-            auto const oldest = blocks_.find(retired_.front());
+            auto const [begin, number] = retired_.front();
             retired_.pop_front();
-            if (oldest != blocks_.end() && oldest->reusable()) { blocks_.erase(oldest); }
+            // A newer block may begin at this address now, so the numbers are compared.
+            auto const oldest = blocks_.find(begin);
+            bool const same   = oldest != blocks_.end() && oldest->retired == number;
+            if (same && oldest->reusable()) { blocks_.erase(oldest); }
         }
     }
 
@@ -115,13 +120,18 @@ private:
     struct part {
         std::uintptr_t begin, end;
     };
+    struct retirement {
+        std::uintptr_t begin;
+        std::uint64_t  number;
+    };
     [[nodiscard]] part zone(std::size_t index) const noexcept {
         std::size_t const each = align_down(size_ / next_.size(), page);
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// Allocates a block in the address range `in`, from `next` on if possible, and sets `next`
-    /// behind it. Returns null if no gap is large enough.
+    /// Allocates a block in the address range `in`. Searches from the address `next` to the end of
+    /// the range, and then the whole range. Sets `next` to an address after the new block. Returns
+    /// null if there is no room for the block.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
@@ -153,8 +163,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    /// Returns the whole pages of a freed block's contents to the operating system, if the block
-    /// has 64 KiB or more.
+    /// Returns the memory pages of a freed block to the operating system. Keeps pages that are only
+    /// partly in the block. Does nothing if the block has less than 64 KiB.
     void release_pages(sim_block const& block) noexcept {
         if (view_ == 0 || block.bytes < 16 * page) { return; }
         std::uintptr_t const first = align(view(block.begin), page);
@@ -168,7 +178,8 @@ private:
     std::uintptr_t              begin_ = 0;
     std::uintptr_t              view_  = 0;
     sorted_map<sim_block>       blocks_;
-    std::deque<std::uintptr_t>  retired_;
+    std::deque<retirement>      retired_; ///< the newest frees
+    std::uint64_t               retirements_ = 0;
 };
 
 } // namespace detail

@@ -36,7 +36,10 @@ struct sim_graph_state {
         std::vector<std::size_t> after;
         /// The block that this node allocates, if any.
         sim_block* allocates = nullptr;
-        sim_block* frees     = nullptr; ///< the block that this node frees, if any
+        sim_block* frees     = nullptr; ///< the block that this node of the graph frees, or null
+        /// Keeps the record and the addresses of the block: all nodes that name it share the
+        /// object, also those of other graphs, which may exist longer.
+        std::shared_ptr<void> keeps = {};
         /// Number of the branch, a chain of nodes that run one after the other; from 0.
         std::size_t branch = 0;
     };
@@ -44,9 +47,10 @@ struct sim_graph_state {
     /// Blocks that the capture has allocated and not freed, by their first address.
     std::unordered_map<std::uintptr_t, sim_block*> live;
     std::size_t                                    branches = 1;
-    /// The operation with which the graph's last launch ends.
+    /// The last operation of the graph's last launch. `last_vclock` is the vector clock of the work
+    /// up to and including this operation.
     sim_moment              last;
-    vector_clock            last_vclock;      ///< vector clock of the end of the last graph launch
+    vector_clock            last_vclock;
     sim_stream_state const* origin = nullptr; ///< the stream on which the capture began
     std::thread::id         owner;            ///< the thread that began the capture
     sim_capture_mode        mode{};
@@ -57,7 +61,7 @@ struct sim_graph_state {
 /// The state of a stream. A new stream reuses the object of a destroyed one, but never its id.
 struct sim_stream_state {
     sim_machine*               machine = nullptr;
-    std::atomic<std::uint64_t> id{0}; ///< unique in the process; 0: the stream was destroyed
+    std::atomic<std::uint64_t> id{0}; ///< id of the stream, unique in the process; 0 if destroyed
     int                        device = 0;
     /// True if the stream is ordered with the legacy default stream.
     bool blocking = false;
@@ -74,24 +78,29 @@ struct sim_stream_state {
     std::atomic<std::size_t> shares{0};
 
     sim_moment tail; ///< the last operation that was queued on the stream
+    /// Number of the last stream-ordered free that was queued while all earlier work of the stream
+    /// was complete, except such frees.
+    std::uint64_t idle_free = 0;
     /// Operations of other streams that the next operation of this stream waits for.
     std::vector<sim_moment> waits;
-    /// Size of `waits` at which complete operations are removed from `waits` before another is
-    /// added.
+    /// If `waits` has at least this many elements, complete operations are removed from `waits`
+    /// before another element is added.
     std::size_t sweep_at = 16;
-    /// What happens before the next operation. Call `sim_machine::changed` after each change.
+    /// Vector clock of the stream: the work that happens before its next operation. After each
+    /// change, call `sim_machine::changed`.
     vector_clock vclock;
     /// Index of the stream in vector clocks, which record the happens-before order.
     std::size_t   slot  = 0;
-    std::uint64_t count = 0; ///< number of the stream's last step: its counter at `slot`
+    std::uint64_t count = 0; ///< the stream's own counter in vector clocks; each step increases it
     /// A counter that each action on the stream increases, so that a later call sees if the stream
     /// has new work.
     std::uint64_t work = 0;
-    /// The `work` of the legacy default stream when the program last ordered this stream after that
-    /// one. If they differ now, the next action orders it again.
+    /// The value that the counter `work` of the legacy default stream had when the program last
+    /// made this stream wait for that stream. If the counter has another value now, the next action
+    /// on this stream waits for the legacy default stream again.
     std::uint64_t legacy_seen = 0;
-    /// True if the device's `past_vclock` includes this stream's `vclock`, so that it need not be
-    /// joined again.
+    /// True if a wait for the device has included this stream since the last change of the stream.
+    /// If its work is also complete, the stream may be removed from the device's list `active`.
     bool in_past = false;
     /// Positions of the stream in the sets of its device, see `sim_stream_set`.
     std::size_t position[3] = {~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}};
@@ -101,23 +110,24 @@ struct sim_stream_state {
     /// During a capture: the indices of the nodes that precede the stream's next node.
     std::vector<std::size_t> capture_deps;
 
-    /// Separate index in vector clocks that counts this stream's waits for work that may be queued
-    /// later. `waits_so_far` is the last count, or 0 without such waits.
+    /// Index of a counter in vector clocks. It counts the waits of the stream for work that may be
+    /// queued later. `waits_so_far` is its value, or 0 before the first wait.
     std::size_t   wait_slot    = 0;
     std::uint64_t waits_so_far = 0;
-    /// For the legacy stream: separate index in vector clocks that counts the allocations by pools
-    /// on it. `allocations` is the last count, or 0 without any.
+    /// Index of a counter in vector clocks. It counts allocations by pools on the legacy default
+    /// stream. `allocations` is its value, or 0 before the first allocation.
     std::size_t   allocation_slot = 0;
     std::uint64_t allocations     = 0;
-    /// For the legacy stream: vector clock of the allocations by pools on it. Its next action, or a
-    /// wait for it, joins them to `vclock`; only then blocking streams follow them.
+    /// Vector clock of the allocations by pools on the legacy default stream. The next action on
+    /// this stream, or the next wait for it, adds these allocations to `vclock`. Blocking streams
+    /// do not wait for an allocation alone.
     vector_clock allocated;
     /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// A set of streams of one device, with fast removal: each stream stores its index in the set in
-/// `position[number]`. The sets of a device must have different numbers.
+/// A set of streams of one device. Removal is fast: each stream stores its index in the set, in its
+/// member `position[number]`. Different sets of a device need different values of `number`.
 ///
 /// Failure   `add` throws `std::bad_alloc`, unless `reserve` was called for as many streams.
 class sim_stream_set {
@@ -198,17 +208,22 @@ struct sim_event_state {
     /// Simulated time at which the event was complete, if the event is timed.
     sim_time     when{};
     sim_event_of recorded_by; ///< the last call of `record` by a host thread, for reports
-    /// True if a wait or query that nothing orders after the event's last `record` was reported.
-    /// Prevents a second report until the next `record`.
+    /// True if the checker has reported a wait or query that is not ordered after the event's last
+    /// `record`. There is no second such report before the next `record`.
     bool luck_reported = false;
 
-    /// Set if the event was recorded during a capture: it then orders only nodes of that graph.
+    /// The graph of the capture in which the event was last recorded, or null. An event recorded in
+    /// a capture orders only nodes of that graph.
     std::shared_ptr<sim_graph_state> capture;
     std::vector<std::size_t>         nodes;
 };
 
 /// The state of a device, except for its engines.
 struct sim_device_state {
+    /// Makes `report_error` report every error again, if the device was lost.
+    ~sim_device_state() {
+        if (lost) { forget_sim_loss(); }
+    }
     std::size_t capacity = 0;
     /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
     std::size_t used = 0;
@@ -221,27 +236,29 @@ struct sim_device_state {
     /// Lock of the device's driver, in simulated time. Calls that queue work, allocate or free hold
     /// it for the time that they cost.
     sim_driver_lock driver;
-    /// Error code that the next synchronisation with the device throws, and each later one if
-    /// `sticky`.
+    /// Error code that the host's next synchronization with the device throws, or `ok`. If `sticky`
+    /// is true, all later synchronizations throw this error, too.
     sim_status        pending = sim_status::ok;
     bool              sticky  = false;
     sim_stream_state* legacy  = nullptr;
-    /// For each device: true if kernels of this device may access the memory of that one.
+    /// `peers[i]`: true if kernels of this device may access the memory of the other device `i`.
     std::vector<bool> peers;
     sim_stream_set    streams{0};   ///< streams of the device that are not destroyed
     std::size_t       captured = 0; ///< number of the device's streams that are being captured
-    /// The streams that a wait for the device visits: all that may have incomplete operations, or a
-    /// `vclock` that `past_vclock` does not include.
+    /// The streams that a wait for the whole device must visit. A stream is listed if it may have
+    /// incomplete operations, or if it has changed since the last such wait.
     sim_stream_set active{1};
     sim_moments    orphans; ///< the last operations of streams that were destroyed
-    /// Vector clock of past work of the device: all of its streams that are not in `active`, also
-    /// destroyed ones.
+    /// Vector clock of earlier work of the device. It includes the work of destroyed streams. If
+    /// races are checked, it also includes the work of the streams that are not in the list
+    /// `active`.
     vector_clock past_vclock;
-    /// Blocking streams with work that the legacy default stream does not follow yet. Its next
-    /// action waits for them.
+    /// Blocking streams with new work that the legacy default stream is not ordered after yet. The
+    /// next action on the legacy default stream waits for these streams.
     sim_stream_set unfollowed{2};
-    /// The last operations of blocking streams that were destroyed since the last action of the
-    /// legacy default stream, which waits for them.
+    /// The last operations of blocking streams that were destroyed since the last action on the
+    /// legacy default stream. The next action on the legacy default stream waits for these
+    /// operations.
     sim_moments  blocking_orphans;
     vector_clock blocking_orphans_vclock;
 

@@ -16,8 +16,9 @@
 namespace vram {
 namespace detail {
 
-/// A counted reference to a stream, which keeps the handle valid: the simulated `cuda_stream_hold`.
-/// Empty for default, raw and destroyed streams.
+/// A counted reference to a stream. While a reference exists, the handle of the stream stays valid.
+/// Simulates `cuda_stream_hold`. A hold of a default stream, a raw stream
+/// (`sim_stream_options::raw`) or a destroyed stream is empty.
 ///
 /// Failure   `record` throws `sim_error`.
 /// Threads   Any thread may use it, as a `std::shared_ptr`.

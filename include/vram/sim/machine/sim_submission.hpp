@@ -9,8 +9,9 @@
 namespace vram {
 namespace detail {
 
-/// Submits `op` to the scheduler in the destructor. If the preparation failed, so that `whole` is
-/// still false, `op` has no effect and only completes in its place.
+/// Submits the operation `op` to the scheduler in the destructor. The caller sets `whole` when `op`
+/// is completely prepared. If an exception prevents that, `op` is submitted without its effect, so
+/// that it keeps its place in the stream.
 struct sim_submission {
     ~sim_submission() {
         if (!whole) { op.task = {.device = op.task.device}; }

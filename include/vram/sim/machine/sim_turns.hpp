@@ -46,7 +46,7 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< state of the threads outside simulated time, unless `checked`
+    sim_host    outside; ///< state that all threads outside simulated time share by default
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
@@ -56,8 +56,8 @@ public:
     /// calls of host threads, so that the race check can forget it.
     [[nodiscard]] bool all_include(std::size_t slot, std::uint64_t count,
                                    sim_host_order threads) const noexcept {
-        // With `checked`, a new thread outside simulated time is ordered after nothing, so the race
-        // check may forget no step.
+        // With `checked`, a new ordinary thread (no `sim_thread`) is not ordered after any step. It
+        // may race with each of them, so no step can be forgotten.
         if (threads == sim_host_order::checked) { return false; }
         bool any = outside.vclock.includes(slot, count);
         bool all = true;
@@ -72,8 +72,8 @@ public:
         return any && all;
     }
 
-    /// Adds a thread with the index `slot` in vector clocks. It begins at the simulated time of the
-    /// thread `from`, ordered after all earlier steps of `from`.
+    /// Adds a new thread, with the index `slot` in vector clocks. The thread begins at the
+    /// simulated time of the thread `from`, and is ordered after all earlier steps of `from`.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -109,8 +109,8 @@ public:
     /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// Removes a thread that ends or leaves simulated time. Wakes the threads whose join waits for
-    /// no other thread any more.
+    /// Removes the thread `self`, which ends or leaves simulated time. Wakes each thread that waits
+    /// to join `self` and no other thread.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -120,8 +120,8 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Called after `leave`: lets another thread run. If none can run now, the next thread that is
-    /// woken runs.
+    /// Called after `leave`: lets another thread run. If no thread can run now, the first thread
+    /// that becomes able to run (see `wake`) will run.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -140,8 +140,7 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            // `begin` has already waited until the scheduler selected this thread, so its first
-            // call does not wait.
+            // At its first call, a thread has already waited in `begin` for its turn.
             self.started = true;
             return;
         }
@@ -162,8 +161,8 @@ public:
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
     }
-    /// As `block`, but gives up if no scheduled thread makes a call for `patience` of real time.
-    /// Returns the last result of `done()`.
+    /// Blocks the thread `self` as `block` does, but gives up if no scheduled thread makes a call
+    /// for `patience` of real time. Returns the last result of `done()`.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -190,7 +189,7 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Lets another thread run, because the running one, if any, seems to block in real time.
+    /// Treats the running thread, if any, as blocked in real time; lets another thread run.
     void step_aside(lock& held) {
         if (running_ != nullptr) { running_->now = sim_host::state::away; }
         running_ = nullptr;
@@ -271,7 +270,7 @@ private:
             if (activity_ == seen && !schedule_.executing()) { return false; }
         }
     }
-    /// Makes `self` the running thread, because the thread that ran before blocks in real time.
+    /// Makes `self` run in place of the running thread, which seems to block in real time.
     void take_over(sim_host& self) {
         if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
         driver_  = 0;
@@ -294,7 +293,7 @@ private:
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        // Another selection has begun, or a thread has continued without one, so `next` is ignored.
+        // If another selection or `take_over` has replaced this selection, ignores its result.
         if (driver_ != mine) { return true; }
         driver_ = 0;
         if (next == nullptr) { return false; }
@@ -315,8 +314,9 @@ private:
         return first;
     }
 
-    /// Runs queued work, then returns the thread that is to run next. Null if no thread can run now
-    /// (`wait` is false) or within `patience`, or if `driver_` is no longer `mine`.
+    /// Runs queued work until a thread can run. Returns the thread that is to run next. If no
+    /// thread can run, returns null at once if `wait` is false, otherwise after `patience` of real
+    /// time. Also returns null if `driver_` is no longer `mine`, the number of this selection.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -347,7 +347,7 @@ private:
     }
 
     /// Returns one of the threads that can run, selected by `choices`. With `sim_order::by_choice`,
-    /// returns `self` if it can run and the limit of preemptions is reached.
+    /// at most `preemptions_` calls return another thread while `self` can run.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {
@@ -384,10 +384,10 @@ private:
     std::vector<sim_host*> hosts_;
     std::vector<sim_host*> candidates_;
     sim_host*              running_ = nullptr;
-    /// Number of the selection of the next thread that is in progress; 0 if there is none. If it
-    /// changes during a selection, that one has no effect.
+    /// Number of the selection in progress (a search for the thread that runs next), or 0. If it
+    /// changes before the selection ends, the result of the selection is ignored.
     std::uint64_t driver_    = 0;
-    std::uint64_t drives_    = 0; ///< number of selections of a next thread so far
+    std::uint64_t drives_    = 0; ///< number of selections (see `driver_`) that have begun
     std::uint64_t activity_  = 0; ///< number of calls and waits of `sim_thread`s so far
     std::uint64_t count_     = 0;
     unsigned      preempted_ = 0;

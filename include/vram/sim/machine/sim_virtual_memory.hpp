@@ -57,7 +57,7 @@ public:
 
     [[nodiscard]] handle create(std::size_t bytes, at w = at::current()) const {
         sim_call call{device_.machine(), sim_call_kind::create, device_.index(), w, bytes};
-        // Throws the report of an earlier call that could not throw it, before anything is created.
+        // Throws the report of an earlier mistake, if any, before memory is created.
         call.throw_report();
         handle const made = sim_pages{call}.create(device_.index(), bytes);
         if (made == 0) {

@@ -27,8 +27,8 @@ class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Blocks until the operation `m` is complete. `m` is passed by value, because its event may be
-    /// recorded again meanwhile.
+    /// Blocks until the operation `m` is complete. Takes `m` by value: the original may be a member
+    /// of an event, and changes if that event is recorded again during the wait.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
         if (!h.ordinary) {
@@ -48,6 +48,7 @@ public:
     void synchronize(sim_stream_state& s) {
         call_.admit();
         if (s.capture) { break_capture(s); }
+        if (s.legacy) { call_.refuse_implicit(s); }
         call_.unsafe();
         waiting const figure{m_, *call_.host, s.device};
         work const    all = work_of(s);
@@ -68,16 +69,17 @@ public:
         }
         throw_pending(e.device);
     }
-    /// Blocks until all queued work of the device is complete. During a capture, invalidates it and
-    /// throws `sim_error{stream_capturing}`.
+    /// Blocks until all queued work of the device is complete. If streams of the device are being
+    /// captured, invalidates all these captures and throws `sim_error{stream_capturing}`.
     void synchronize(int device) {
         call_.admit();
-        call_.unsafe();
         sim_device_state& d = m_.at(device);
         for (sim_stream_state* const s : d.streams) {
             if (d.captured == 0) { break; }
-            if (s->capture) { break_capture(*s); }
+            if (s->capture) { s->capture->broken = true; }
         }
+        call_.unsafe();
+        if (d.captured != 0) { throw sim_error{sim_status::stream_capturing, call_.where}; }
         vector_clock const then = past_of(d);
         wait_idle(device);
         m_.acquire(*call_.host, then);
@@ -92,8 +94,9 @@ public:
         m_.acquire(*call_.host, then);
         throw_pending(device);
     }
-    /// Blocks until all work queued on `device` so far is complete. The race check does not order
-    /// the caller after this work. Needs no host memory for a list of it.
+    /// Blocks until all work that was queued on `device` before the call is complete. Does not
+    /// order the calling thread after this work in the race check. The function builds no list of
+    /// operations, so it needs no host memory.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -145,14 +148,16 @@ public:
     }
     [[nodiscard]] bool done(sim_stream_state& s) {
         if (s.capture) { break_capture(s); }
+        if (s.legacy) { call_.refuse_implicit(s); }
         call_.unsafe();
         ++m_.schedule.figures(s.device).queries;
         reach();
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // `knows` tests only the stream's last step. That covers neither blocking streams (of a
-        // legacy stream) nor work that the stream has joined since.
+        // If `known` is true, the thread is already ordered after all work of the stream. For the
+        // legacy default stream, `known` is false, because its work includes that of blocking
+        // streams.
         bool const known = !s.legacy && !s.vclock.joined() && knows(s.slot, s.count);
         return answer(pending, known, all.vclock);
     }
@@ -181,13 +186,6 @@ private:
         add(s);
         if (!s.legacy) { return all; }
         sim_device_state& d = m_.at(s.device);
-        if (d.captured != 0) {
-            for (sim_stream_state* const other : d.streams) {
-                if (other == &s || !other->blocking || !other->capture) { continue; }
-                other->capture->broken = true;
-                throw sim_error{sim_status::capture_implicit, call_.where};
-            }
-        }
         // A wait for the legacy stream includes the work of the other blocking streams.
         for (sim_stream_state* const other : d.unfollowed) { add(*other); }
         for (sim_moment const& m : d.blocking_orphans) {
@@ -230,14 +228,15 @@ private:
                                                  [](sim_moment const& m) { return m.pending(); });
     }
 
-    /// Returns true if the step `count` of the stream `slot` already happens before the next step
-    /// of the calling thread.
+    /// Returns true if the calling thread is ordered after the step `count` of a stream. `slot` is
+    /// the index of the stream in vector clocks.
     [[nodiscard]] bool knows(std::size_t slot, std::uint64_t count) const noexcept {
         return sim_machine::follows(call_.host->vclock, slot, count);
     }
 
-    /// Returns false if work is `pending`, otherwise true. If true, orders the calling thread
-    /// after `vclock`, unless it already is (`known`).
+    /// Returns false if the queried work is `pending`. Otherwise, returns true and orders the
+    /// calling thread after the work in `vclock`. `known`: true if the thread already has this
+    /// order.
     bool answer(bool pending, bool known, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;

@@ -7,6 +7,7 @@
 #include <vram/sim/machine/vector_clock.hpp>
 
 #include <algorithm> // all_of, any_of, count_if, find_if, for_each
+#include <atomic>    // atomic
 #include <cstddef>
 #include <cstdint>
 #include <list>          // list
@@ -28,20 +29,22 @@ struct sim_word_use {
     /// also do.
     bool equal = false;
 
-    /// Returns true if the value `seen` ends this wait. The order of values is cyclic, as in CUDA.
+    /// Returns true if the word's value `seen` ends this wait for `value`. Values are in cyclic
+    /// order, as in CUDA.
     [[nodiscard]] bool ends_at(std::uint32_t seen) const noexcept {
         return equal ? seen == value : static_cast<std::int32_t>(seen - value) >= 0;
     }
 };
 
-/// A 32-bit word in memory that streams write or wait for. Stores recent writes and waits, by which
-/// the race check knows what happens before a wait ends.
+/// A 32-bit word in memory that streams write, or wait for. Stores recent writes and waits. The
+/// race check uses them to find the work that happens before the end of a wait.
 struct sim_word {
     struct write {
         /// Number of the operation that writes; 0 for a write by the host.
         std::uint64_t number = 0;
         std::uint32_t value  = 0;
-        /// Index of the writing stream or thread in vector clocks. `count` is its step that writes.
+        /// Index in vector clocks of the stream or thread that writes. The write is the step with
+        /// the number `count` of this stream or thread.
         std::size_t   slot  = 0;
         std::uint64_t count = 0;
         vector_clock  vclock;
@@ -53,15 +56,15 @@ struct sim_word {
     /// A wait of a stream for a value. It is open until a write that ends it is queued.
     struct wait {
         sim_word_use use;
-        /// Index and counter in vector clocks: those of the wait itself
-        /// (`sim_stream_state::wait_slot`) if it was ever open, otherwise those of the waiting
-        /// operation.
+        /// Index and value of a counter in vector clocks that identify the wait. If no known write
+        /// could end the wait when it was queued, they are `wait_slot` and `waits_so_far` of the
+        /// stream. Otherwise, they identify the operation that waits.
         std::size_t       slot;
         std::uint64_t     count;
         sim_stream_state* stream = nullptr;
-        std::uint64_t     id     = 0; ///< id of the waiting stream; 0 if `open` was always false
-        /// Once the wait has ended: a write that may have ended it, as the writer's index in vector
-        /// clocks and its step (`by_count`).
+        std::uint64_t     id     = 0; ///< id of `stream`, or 0 if `stream` is null
+        /// `by_slot` and `by_count`: index and counter in vector clocks of a write that may have
+        /// ended the wait. Both are 0 while the wait is open.
         std::size_t   by_slot  = 0;
         std::uint64_t by_count = 0;
         bool          open     = true;
@@ -71,8 +74,9 @@ struct sim_word {
             by_count = w.count;
             open     = false;
         }
-        /// Returns true if the write `w` may also have ended this ended wait: its value fits, and
-        /// it happens neither after the wait nor after the write that ended it.
+        /// Called after a known write has ended this wait. Returns true if the write `w` may have
+        /// ended the wait instead. The value of `w` then satisfies the wait, and `w` happens
+        /// neither after the wait nor after the known write.
         [[nodiscard]] bool may_end_at(write const& w) const noexcept {
             return use.ends_at(w.value) && !w.vclock.includes(slot, count) &&
                    !w.vclock.includes(by_slot, by_count);
@@ -82,32 +86,32 @@ struct sim_word {
     std::uint32_t    value = 0; ///< value of the last executed write; the word may differ by now
     std::list<write> done;      ///< the last executed writes, at most `most`
     std::list<write> queued;
-    /// Waits of streams for a value of this word, kept for the race check: the open ones, and the
-    /// last `most` that ended.
+    /// Waits of streams for a value of this word, which the race check needs. All open waits are
+    /// stored, and the last `most` of the waits that have ended.
     std::vector<wait> waits;
-    /// Notification counters of the `sim_gate`s at which threads wait for this word. A write by a
-    /// stream increments each and wakes the threads.
-    std::vector<std::uint64_t*> gates;
+    /// Counters of notifications, one for each `sim_gate` (condition variable) at which a thread
+    /// waits for this word. Each write by a stream increments the counters and wakes the threads.
+    std::vector<std::atomic<std::uint64_t>*> gates;
 
     /// Returns true if the present value `seen` is that of the last executed write.
     [[nodiscard]] bool is_written(std::uint32_t seen) const noexcept {
         return !done.empty() && value == seen;
     }
 
-    /// What is known about the end of a wait: the work before it (`clock`), and a write that may
-    /// cause it (`by`). `by` is null if the program stored the value itself.
+    /// The end of a wait. `clock` is the vector clock of work that is known to happen before the
+    /// end. `by` is a write that may end the wait, or null if the program itself stored the value.
     struct ending {
         vector_clock clock;
         write const* by = nullptr;
     };
 
-    /// Returns the work before the end of the wait `use` of a stream with the vector clock `clock`,
-    /// or null if nothing ends it yet. `seen` is the word's present value; `plain` means that host
-    /// code can store to the word directly.
+    /// Returns the end of the wait `use` of a stream. Returns null if nothing is known to end the
+    /// wait yet. `seen` is the present value of the word. `plain` is true if host code can store to
+    /// the word directly. `clock` is the vector clock of the stream.
     [[nodiscard]] std::optional<ending> before(sim_word_use const& use, std::uint32_t seen,
                                                bool plain, vector_clock const& clock) const {
-        // For each writer (stream or thread): its last write that `clock` includes (`known`), and
-        // its first write that may end the wait (`found`).
+        // `known`: for each stream or thread, its last write that happens before the wait. `found`:
+        // for each stream or thread, its first write that may end the wait.
         std::vector<write const*> known, found;
         bool const                written = is_written(seen);
         auto const                each    = [&](auto const& visit) {
@@ -136,9 +140,9 @@ struct sim_word {
         if (found.empty()) { return {}; }
         return ending{common(found), found.front()};
     }
-    /// Returns the work that precedes every recorded write of `seen`, the value that a host thread
-    /// with the vector clock `clock` has read. Null if `clock` includes the last write, or that
-    /// write stored another value.
+    /// Called after a host thread with the vector clock `clock` has read the value `seen`. Returns
+    /// the work that happens before all of the writes that may have stored this value. Returns null
+    /// if the read does not order the thread after any further work.
     [[nodiscard]] std::optional<ending> before_read(std::uint32_t       seen,
                                                     vector_clock const& clock) const {
         if (!is_written(seen) || done.back().is_in(clock)) { return {}; }
@@ -158,7 +162,8 @@ struct sim_word {
         auto const found = std::find_if(queued.begin(), queued.end(),
                                         [&](write const& w) { return w.number == number; });
         if (found == queued.end()) { return; }
-        // The program has changed the word: no wait may end at an earlier write any more.
+        // If the last write by a stream stored another value than `seen`, the program itself has
+        // changed the word since. The earlier writes then cannot end a wait any more.
         if (seen != value) { done.clear(); }
         done.splice(done.end(), queued, found);
         if (done.size() > most) { done.pop_front(); }
@@ -168,7 +173,7 @@ struct sim_word {
     static constexpr std::size_t most = 16;
 
 private:
-    /// Returns the vector clock of the work that happens before every one of `writes`.
+    /// Returns the vector clock of the work that happens before every write in `writes`.
     [[nodiscard]] static vector_clock common(std::vector<write const*> const& writes) {
         for (write const* const first : writes) {
             bool const in_all = std::all_of(writes.begin(), writes.end(), [&](write const* w) {

@@ -24,7 +24,8 @@ namespace detail {
 template <class Value>
 class sorted_map {
 public:
-    /// A position in the map: an entry, or the end. A change of the map invalidates it.
+    /// A position in a `sorted_map`: that of an entry, or the end. Each insertion into the map, and
+    /// each removal, invalidates the position.
     class iterator {
     public:
         iterator() = default;
@@ -125,28 +126,29 @@ public:
     }
 
 private:
-    static constexpr std::size_t most = 64; ///< largest number of entries of a group
+    static constexpr std::size_t most = 64; ///< largest number of entries in one group (array)
 
     struct entry {
         std::uintptr_t         key;
         std::unique_ptr<Value> value;
     };
-    /// A part of the index: neighbouring entries. No group is empty, except while `operator[]` adds
-    /// an entry.
+    /// A part of the map: a sorted array of entries with neighbouring keys. A group is empty only
+    /// while `operator[]` adds an entry.
     struct group_of_entries {
-        std::uintptr_t     first = 0; ///< the key of the first entry
+        std::uintptr_t     first = 0; ///< key of the first entry in `entries`
         std::vector<entry> entries;
     };
 
-    /// Returns the index of the last group that begins at `key` or before it, or 0 if there is
-    /// none.
+    /// Returns the index of the last group (array of entries) with a first key of at most `key`.
+    /// Returns 0 if there is no such group.
     [[nodiscard]] std::size_t group_of(std::uintptr_t key) const noexcept {
         auto const at = std::upper_bound(
             groups_.begin(), groups_.end(), key,
             [](std::uintptr_t k, group_of_entries const& g) { return k < g.first; });
         return at == groups_.begin() ? 0 : static_cast<std::size_t>(at - groups_.begin()) - 1;
     }
-    /// Returns the position of the first entry of the group after `key`.
+    /// Returns the index of the first entry in `group` with a key greater than `key`. Returns the
+    /// number of entries if there is none.
     [[nodiscard]] static std::size_t after(group_of_entries const& group,
                                            std::uintptr_t          key) noexcept {
         auto const at =
@@ -154,8 +156,8 @@ private:
                              [](std::uintptr_t k, entry const& e) { return k < e.key; });
         return static_cast<std::size_t>(at - group.entries.begin());
     }
-    /// Inserts an empty group (part of the index) at the position `group` of `groups_`. Reserves
-    /// memory for `entries` entries.
+    /// Inserts an empty group (array of entries) into `groups_` at the index `group`. Reserves
+    /// memory for `entries` entries in the new group.
     void add_group(std::size_t group, std::size_t entries) {
         group_of_entries added;
         added.entries.reserve(entries);

@@ -16,12 +16,12 @@
 namespace vram {
 namespace detail {
 
-/// Records what happens before an operation, event or point of a stream or host thread: by the
-/// calls of the program alone, and in the *full* order, which adds the waits that resources make
-/// for themselves.
+/// A vector clock: the record of what happens before an operation, an event, or a point of a stream
+/// or host thread. Has two orders. The order of the program comes from the calls of the program
+/// alone. The *full* order also includes waits inside calls of resources, such as pools.
 ///
 /// Failure   Members that change a clock throw `std::bad_alloc`.
-/// Threads   One object by one thread at a time; copies may be used by different threads.
+/// Threads   Only one thread at a time may use an object. Different threads may use copies.
 class vector_clock {
 public:
     /// Returns the counter of the stream or thread with the index `actor`, or 0 if there is none.
@@ -31,29 +31,30 @@ public:
     [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
         return program_.includes(actor, count);
     }
-    /// Returns true if the step `count` of `actor` (a stream or thread) happens before, by the
-    /// calls of the program or by waits inside calls of resources.
+    /// Returns true if the step `count` of the stream or thread with the index `actor` happens
+    /// before the point of this clock. Waits inside calls of resources, such as pools, count, too.
     [[nodiscard]] bool includes_fully(std::size_t actor, std::uint64_t count) const noexcept {
         return includes(actor, count) || (by_resources_ && by_resources_->includes(actor, count));
     }
 
-    /// Returns true if the clock may have changed since its owner (a stream or thread) called
-    /// `advance`. The owner must then advance again before it ends, because its index may be
-    /// reused.
+    /// Returns true if the clock may have changed since its owner (a stream or thread) last called
+    /// `advance`. The owner must then call `advance` again before the owner ends. The reason is
+    /// that a later stream or thread may get the same index.
     [[nodiscard]] bool joined() const noexcept { return program_.joined(); }
-    /// Increments the counter of the stream or thread `actor`, which becomes the owner of the
-    /// clock, and returns the new value.
+    /// Increments the counter of the stream or thread with the index `actor`, and returns the new
+    /// value. That stream or thread becomes the owner of the clock.
     std::uint64_t advance(std::size_t actor) { return program_.advance(actor); }
 
-    /// Sets each counter to the larger of its value and that in `other`: everything that happens
-    /// before `other` then happens before this one.
+    /// Raises each counter to at least its value in `other`. This clock then also includes all work
+    /// that `other` includes.
     void join(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         program_.join(other.program_);
         if (by_resources_ && program_.covers(*by_resources_)) { by_resources_.reset(); }
     }
-    /// Joins `other` to the *full* order only: a resource waited for it inside its own call, on
-    /// which the program must not rely.
+    /// Adds the work in `other` to the full order, but not to the order of the program. Called if a
+    /// resource, such as a pool, has waited for this work: the program must not rely on such a
+    /// wait.
     void join_by_resource(vector_clock const& other) {
         if (other.by_resources_) { share(other.by_resources_); }
         if (covers(other.program_)) { return; }
@@ -62,8 +63,9 @@ public:
         by_resources_ = std::make_shared<actor_clock const>(std::move(next));
     }
 
-    /// Returns the clock of the work that both clocks include by the calls of the program alone:
-    /// the smaller of both counters for each stream and thread. The cost is linear in their number.
+    /// Returns a clock of the work that both clocks include in the order of the program: for each
+    /// stream or thread, the smaller of the two counters. The cost is linear in the number of
+    /// counters.
     [[nodiscard]] vector_clock common(vector_clock const& other) const {
         vector_clock both;
         for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -82,13 +84,14 @@ public:
 private:
     using shared = std::shared_ptr<actor_clock const>;
 
-    /// Returns true if this clock is known to include all of `other`, by the program's calls alone
-    /// or with waits of resources. False does not prove the opposite.
+    /// Returns true if this clock surely includes all work in `other`, in the order of the program
+    /// or in the full order. The result may be false for a clock that includes the work, because
+    /// `covers` does not compare all counters.
     [[nodiscard]] bool covers(actor_clock const& other) const noexcept {
         return program_.covers(other) || (by_resources_ && by_resources_->covers(other));
     }
-    /// Raises the counters in `by_resources_` to at least those in `other`, which is
-    /// `by_resources_` of another clock.
+    /// Adds the counters in `other` to `by_resources_`. In another clock, waits inside calls of
+    /// resources have raised these counters.
     void share(shared const& other) {
         if (by_resources_ == other || covers(*other)) { return; }
         if (!by_resources_ || other->covers(*by_resources_)) {
@@ -108,8 +111,8 @@ private:
     }
 
     actor_clock program_;
-    /// Counters that waits inside calls of resources have raised, or null. The full order uses the
-    /// larger one of each of these and that in `program_`.
+    /// The counters that waits inside calls of resources have raised, or null. In the full order,
+    /// the value of a counter is the larger of its values in `by_resources_` and `program_`.
     shared by_resources_;
 };
 

@@ -14,10 +14,11 @@
 namespace vram {
 namespace detail {
 
-/// Records which pages of an address range are mapped to which pieces of physical memory; the
-/// caller makes the driver calls. One page at most *owns* a piece; a piece without an owner is a
-/// *spare*. Previous owners stay mapped (a *stale* mapping) and can own the piece again without a
-/// driver call.
+/// Records which pages of an address range are mapped to which pieces of physical memory. The class
+/// makes no driver calls: the caller maps and unmaps the pages. A piece backs at most one page,
+/// which *owns* the piece. A piece that no page owns is a *spare*. A page that has lost its piece
+/// stays mapped to it (a *stale* mapping). So the page can own the piece again without a driver
+/// call.
 ///
 ///     page_pieces<handle> pieces{16};
 ///     pieces.reserve();
@@ -57,7 +58,7 @@ public:
         unused_.push(static_cast<number>(pieces_.size()));
         pieces_.push();
     }
-    /// Adds a piece of physical memory without an owner, and returns its index. Call `reserve`
+    /// Adds a piece of physical memory that no page owns, and returns its index. Call `reserve`
     /// before each `add`.
     number add(Handle memory) noexcept {
         number const k = unused_.take(unused_.size() - 1);
@@ -65,8 +66,7 @@ public:
         spare(k);
         return k;
     }
-    /// Removes the piece `k` of physical memory, a spare (without an owner) to which no page is
-    /// mapped.
+    /// Removes the piece with the index `k`. No page may own the piece or be mapped to it.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push(k);
@@ -76,21 +76,21 @@ public:
     /// Returns a page that is mapped to the piece `k` of memory but does not own it, or `nowhere`.
     [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
-    /// Returns the number of pieces of physical memory, with or without an owner.
+    /// Returns the number of pieces of physical memory, whether a page owns them or not.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
     [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
-    /// Returns the index of the `i`-th spare (piece without an owner). `add`, `remove`, `attach`
-    /// and `detach` change the order of the spares.
+    /// Returns the index of a spare (a piece of physical memory that no page owns). `i` is less
+    /// than `spares()`.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
-    /// Records that the caller has mapped page `i`, which was unmapped before, to the piece `k` of
-    /// physical memory. The page does not own the piece yet.
+    /// Records that the caller has mapped the unmapped page `i` to the piece `k` of physical
+    /// memory. The page does not own the piece until `attach(i)` is called.
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that the caller has unmapped page `i`, which must have been mapped to a piece of
-    /// physical memory without owning it.
+    /// Records that the caller has unmapped page `i`. The page must not own a piece of physical
+    /// memory.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};
@@ -104,48 +104,46 @@ public:
         if (other != nowhere) { return link(other); }
         no_spare(k);
     }
-    /// Makes the piece of physical memory that page `i` owns a spare (without an owner). The page
-    /// stays mapped to it.
+    /// Makes the piece of physical memory that page `i` owns a spare (a piece that no page owns).
+    /// Page `i` stays mapped to the piece.
     void detach(number i) noexcept {
         number const k = slots_[i].piece;
         pieces_[k].at  = nowhere;
         link(i);
         spare(k);
     }
-    /// Records that access rights were set for the mapping of page `i`.
     void               grant(number i) noexcept { slots_[i].granted = true; }
     [[nodiscard]] bool granted(number i) const noexcept { return slots_[i].granted; }
 
     [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
     /// Returns the piece of physical memory to which page `i` is mapped, or `nowhere`.
     [[nodiscard]] number piece(number i) const noexcept { return slots_[i].piece; }
-    /// Returns true if page `i` owns a piece of physical memory.
+    /// Returns true if page `i` owns a piece of physical memory, which then backs the page.
     [[nodiscard]] bool has(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at == i;
     }
-    /// Returns the other page that owns the piece of physical memory to which page `i` is mapped,
-    /// or `nowhere`.
+    /// If another page owns the piece of physical memory to which page `i` is mapped, returns that
+    /// other page. Otherwise returns `nowhere`.
     [[nodiscard]] number current_owner(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
     }
 
 private:
-    /// A page, with the piece of physical memory to which it is mapped. The index in `slots_` is
-    /// the number of the page.
+    /// The mapping of one page. The index in `slots_` is the index of the page.
     struct slot {
         number piece = nowhere;
-        /// If this page does not own its piece: the next such page that is mapped to that piece.
+        /// Links of the list of the pages that are mapped to `piece` but do not own `piece`.
         number next    = nowhere;
         number before  = nowhere;
         bool   granted = false;
     };
     struct entry {
         Handle memory{};
-        /// The page that owns this piece of physical memory; `nowhere` if the piece is a spare.
+        /// Index of the page that owns this piece of physical memory; `nowhere` if no page owns it.
         number at = nowhere;
-        /// The first of the pages that are mapped to this piece but do not own it.
+        /// Head of the list of pages that are mapped to this piece but do not own the piece.
         number first_stale = nowhere;
         number spared      = 0; ///< index in `spares_`, if the piece is a spare
     };

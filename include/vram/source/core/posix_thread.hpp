@@ -28,8 +28,8 @@ class posix_thread {
 public:
     posix_thread() = default;
 
-    /// Starts a thread that calls `body()`. The thread begins with the tag (see `tagged`) that the
-    /// calling thread has now.
+    /// Starts a thread that calls `body()`. The new thread begins with the tag that the calling
+    /// thread has now (the name of the purpose of its allocations, see `tagged`).
     template <class Body>
     explicit posix_thread(Body&& body) {
         using work     = work_of<std::decay_t<Body>>;
@@ -52,7 +52,8 @@ public:
     }
     ~posix_thread() { join(); }
 
-    /// Waits for the end of the thread. A thread that calls it for itself is detached instead.
+    /// Waits for the end of the thread. If the thread itself calls `join()`, the thread is detached
+    /// instead.
     void join() noexcept {
         if (!std::exchange(joinable_, false)) { return; }
         if (::pthread_equal(thread_, ::pthread_self()) != 0) {
@@ -76,7 +77,7 @@ private:
 
     template <class Work>
     static void* run(void* work) {
-        struct owner { // deletes `its` when the thread ends, also by `pthread_exit`
+        struct owner { // deletes `its` when the thread ends, also if it ends by `pthread_exit`
             Work* its;
             ~owner() { delete its; }
         } const held{static_cast<Work*>(work)};

@@ -14,16 +14,16 @@
 namespace vram {
 namespace detail {
 
-/// The list of blocks in an address range of equal pages (addresses only, no memory). Each block
-/// starts at a page boundary, shares no page, and is placed so that it and its neighbours have room
-/// to grow.
+/// The list of the blocks in an address range that is divided into pages of equal size. The class
+/// manages addresses, and accesses no memory. Each block starts at a page boundary. No two blocks
+/// share a page. A new block is placed so that the blocks have room to grow.
 ///
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing.
 /// Threads   One thread at a time.
 /// Cost      `place`, `insert` and `erase` are linear in the number of blocks.
 class span_blocks {
 public:
-    /// The pages with the numbers [first, last) of the range.
+    /// The pages of the address range with the indices [first, last).
     struct run {
         std::size_t first = 0;
         std::size_t last  = 0;
@@ -50,8 +50,8 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::move(other.blocks_)} {}
 
-    /// Returns a block in a gap, without inserting it, or an empty block if no gap suffices.
-    /// Prefers the middle of the widest gap.
+    /// Finds free addresses for a block, preferably in the middle of the widest gap between two
+    /// blocks. Returns the block without inserting it, or an empty block if no gap is large enough.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;
@@ -77,8 +77,8 @@ public:
         blocks_[at] = b;
     }
 
-    /// Returns the block `b` with the size `bytes`, or an empty block if the addresses are not
-    /// free. Does not change the list.
+    /// Returns the record of the block `b` after a change of its size to `bytes`. Returns an empty
+    /// record if the block would then overlap another block or exceed the range. Changes nothing.
     [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
         std::size_t const next = begun_at(b.address);
         std::size_t const end  = next == blocks_.size() ? pages_ : blocks_[next].first;
@@ -111,14 +111,14 @@ public:
         std::uintptr_t const end = base_ + b->last * page_;
         return from < end && bytes <= end - from ? *b : block{};
     }
-    /// Returns the pages that overlap the `n` bytes at `q`, or none if no block contains these
-    /// bytes.
+    /// Returns the pages that overlap the `n` bytes at `q`. Returns no pages unless the pages of
+    /// one block contain all these bytes.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Returns the pages of which the `n` bytes at `q` contain all bytes that belong to the block
-    /// (the last page of a block may be partly used).
+    /// Returns the pages of a block that lie completely within the `n` bytes at `q`. If the block
+    /// uses only a part of its last page, only that part must lie within these bytes.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -128,7 +128,8 @@ public:
         std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
         return first < last ? run{first, last} : run{};
     }
-    /// Returns how many of the `n` bytes at `q` are in page `i`, which must overlap them.
+    /// Returns how many of the `n` bytes at `q` lie in page `i`. At least one of them must lie
+    /// there.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
         std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
         std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
@@ -148,7 +149,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(q) - base_;
     }
 
-    /// Returns the number of blocks that begin at `address` or before it.
+    /// Returns the number of blocks that begin at `address` or at a lower address.
     [[nodiscard]] std::size_t begun_at(std::uintptr_t address) const noexcept {
         std::size_t from = 0;
         std::size_t to   = blocks_.size();
@@ -178,16 +179,17 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// Computes the block of `bytes` bytes at `address`, the start of page `first`. Returns an
-    /// empty block if it exceeds the range.
+    /// Returns the block of `bytes` bytes at `address`, with the indices of its pages. `first` is
+    /// the index of the page at `address`. Returns an empty block if the block would exceed the
+    /// range.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);
         if (end > pages_ * page_) { return {}; }
         return {address, bytes, first, (end + page_ - 1) / page_};
     }
-    /// Returns an aligned block of `bytes` bytes in the gap `g`, at page `from` or later, or an
-    /// empty block if none fits.
+    /// Returns an aligned block of `bytes` bytes in the free pages `g`, which starts at the page
+    /// `from` or later. Returns an empty block if it does not fit.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
         std::uintptr_t address = base_ + from * page_;

@@ -46,8 +46,8 @@ public:
     static constexpr std::size_t page      = 4096;
     static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-    /// Returns the bytes that `map(bytes)` maps: rounded up to whole pages, from 2 MiB on to whole
-    /// huge pages.
+    /// Returns the number of bytes that `map(bytes)` maps. Sizes below 2 MiB are rounded up to a
+    /// multiple of 4 KiB, other sizes to a multiple of 2 MiB.
     [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
         return align(bytes, bytes < huge_page ? page : huge_page);
     }
@@ -72,8 +72,8 @@ public:
     }
 
 private:
-    /// Unmaps the `room` bytes at `all` except `size` bytes at a multiple of 2 MiB, and returns the
-    /// start of these.
+    /// Unmaps all but `size` of the `room` bytes that are mapped at `all`. Returns the start of the
+    /// bytes that stay mapped. It is a multiple of 2 MiB, unless `size` equals `room`.
     static void* cut(void* all, std::size_t room, std::size_t size) noexcept {
         if (room == size) { return all; }
         auto* const       p      = static_cast<std::byte*>(align_address(all, huge_page));

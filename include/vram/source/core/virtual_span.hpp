@@ -17,9 +17,10 @@
 namespace vram {
 namespace detail {
 
-/// A reserved address range whose pages are backed by physical memory one by one. If the memory of
-/// a page is moved, the page stays mapped to it (a stale mapping), so that moving the memory back
-/// needs no driver call. Memory without a page is a spare.
+/// A reserved address range that is divided into pages. Each page may be backed by a piece of
+/// physical memory. A piece can be moved to another page. The first page then stays mapped to the
+/// piece (a stale mapping), so that moving the piece back needs no driver call. A piece that backs
+/// no page is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);        // backs the first ten pages
@@ -35,7 +36,6 @@ class virtual_span {
 public:
     using handle = typename Memory::handle;
 
-    /// The value of a page number that means no page.
     static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere;
 
     /// Reserves `bytes` bytes in pages of `page` bytes. `page` is a multiple of
@@ -51,15 +51,15 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        // Destroys the spares that are left because a page could not be unmapped. The driver frees
-        // their memory once no page is mapped to it.
+        // Destroys the pieces of physical memory from which a page could not be unmapped. The
+        // driver frees the memory of such a piece once no page is mapped to it.
         for (std::size_t i = 0; i < spares(); ++i) {
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
-    /// Maps physical memory to each page of [first, last) that has none. If it throws, it has
-    /// mapped none.
+    /// Maps physical memory to each page of [first, last) that has none. If it throws, all of these
+    /// pages are without memory again.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -67,14 +67,14 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            // All missing memory is created before any is mapped, so that a failure to create it
-            // changes no page.
+            // Creates the memory for all pages first, so that no page has changed if this fails.
             while (spares() < bare) { make(); }
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                // No call is needed: the page is still mapped to the memory that backed it last.
+                // The page is still mapped to the memory that backed it last. So it needs no driver
+                // call.
                 pieces_.attach(i);
                 done.push(i);
             }
@@ -95,9 +95,9 @@ public:
         }
     }
 
-    /// Takes the physical memory from the pages [first, last). A piece becomes a spare if fewer
-    /// than `spare` exist, otherwise it is destroyed. Returns the number of pieces, without failed
-    /// destructions.
+    /// Takes the physical memory from the pages [first, last). A piece of it becomes a spare (it
+    /// backs no page) while there are fewer than `spare` spares. Other pieces are destroyed.
+    /// Returns the number of taken pieces, without those that could not be destroyed.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -108,13 +108,13 @@ public:
         return gone;
     }
 
-    /// Moves the physical memory of the pages [from, from_end) to the pages of [to, to_end) without
-    /// memory. Returns the number of pages moved.
+    /// Moves physical memory from pages of [from, from_end) to the pages of [to, to_end) that have
+    /// none. Returns the number of pages to which memory was moved.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        // Pages in [to, to_end) that are mapped to the memory of a page in [from, from_end). They
-        // become its owners once they have access rights, so that a failed driver call takes no
-        // memory from a page.
+        // Target pages that are mapped to the memory of a source page. The source page owns the
+        // memory until the target page has access rights. So no page loses memory if a driver call
+        // fails.
         numbers done;
         try {
             done.reserve(to_end - to);
@@ -142,8 +142,8 @@ public:
         return moved;
     }
 
-    /// Releases physical memory that backs no page, until `spare` pieces of it are left. Returns
-    /// the number of pieces released.
+    /// Destroys spares (pieces of physical memory that back no page) until `spare` of them are
+    /// left. A spare stays if the driver fails to unmap it. Returns the number of destroyed spares.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
@@ -157,8 +157,8 @@ public:
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// If page `i` is mapped to physical memory that another page has now, returns that page;
-    /// otherwise `nowhere`.
+    /// If page `i` is mapped to physical memory that now backs another page, returns that other
+    /// page. Otherwise returns `nowhere`.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.current_owner(to_number(i));
     }
@@ -188,8 +188,9 @@ private:
         pieces_.add(memory().create(page_));
         ++calls_;
     }
-    /// Unmaps and destroys the piece `k` of physical memory, which backs no page. If unmapping
-    /// fails, reports that and returns false.
+    /// Destroys the piece `k` of physical memory, which backs no page. First unmaps the pages that
+    /// are still mapped to it. If that fails, reports the error to the error sink and returns
+    /// false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
@@ -209,7 +210,8 @@ private:
         return true;
     }
 
-    /// Maps page `i` to the piece `k` of physical memory, without access rights or ownership.
+    /// Maps page `i` to the piece `k` of physical memory. If the page is mapped to another piece,
+    /// unmaps it first. The page has no access rights, and does not own the piece yet.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);
@@ -226,8 +228,8 @@ private:
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
-    /// Sets access rights for those pages of `which` that have none, with one driver call for each
-    /// contiguous run.
+    /// Sets access rights for those pages of `which` that have none. Makes one driver call for each
+    /// sequence of adjacent pages.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;
@@ -247,8 +249,8 @@ private:
     std::size_t         page_;
     std::uint64_t       calls_ = 0;
     page_pieces<handle> pieces_;
-    /// The last member: its addresses are reserved after `pieces_` has allocated host memory, and
-    /// released before `pieces_` is destroyed.
+    /// Must be the last member. Addresses are reserved only after `pieces_` has allocated host
+    /// memory, and are released before `pieces_` is destroyed.
     address_range<Memory> range_;
 };
 

@@ -27,24 +27,25 @@ template <class F>
 concept writable_at =
     requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
 
-/// A file with `read_device(to, bytes, offset)`, which reads into device memory without a copy in
-/// host memory. Call only if `reaches_device()` returns true.
+/// A file with the function `read_device(to, bytes, offset)`, which reads into device memory
+/// without a copy in host memory. Call it only if `reaches_device()` of the file returns true.
 template <class F>
 concept fills_device = requires(F const& f, void* to, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.read_device(to, n, n);
 };
 
-/// A file with `write_device(from, bytes, offset)`, which writes from device memory without a copy
-/// in host memory. Call only if `reaches_device()` returns true.
+/// A file with the function `write_device(from, bytes, offset)`, which writes from device memory
+/// without a copy in host memory. Call it only if `reaches_device()` of the file returns true.
 template <class F>
 concept empties_device = requires(F& f, void const* from, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.write_device(from, n, n);
 };
 
-/// The host's side of a staging copy: memory or a file. `fill` writes a piece of an upload into a
-/// pinned chunk, and `empty` stores the piece of a download that a chunk contains.
+/// The host's side of a copy between host and device: memory or a file. For an upload, `fill`
+/// writes a piece of the data into a pinned chunk. For a download, `empty` stores the piece that a
+/// pinned chunk contains.
 template <class Platform>
 struct host_end {
     static void host_copy(void* to, void const* from, std::size_t bytes, bool past_caches) {
@@ -61,7 +62,7 @@ struct host_end {
             host_copy(chunk, from + offset, bytes, past_caches);
         }
         std::byte const* from;
-        bool             past_caches; ///< true: by stores that bypass the CPU's caches
+        bool             past_caches; ///< if true, `fill` bypasses the CPU's caches when it writes
     };
 
     struct target_memory {
@@ -70,7 +71,7 @@ struct host_end {
             host_copy(to + offset, chunk, bytes, past_caches);
         }
         std::byte* to;
-        bool       past_caches; ///< true: by stores that bypass the CPU's caches
+        bool       past_caches; ///< if true, `empty` bypasses the CPU's caches when it writes
     };
 
     template <readable_at File>

@@ -10,8 +10,9 @@
 #include <cstdint>
 #include <cstring> // memcpy
 
-// Assembly for x86-64, GCC or Clang, without an address, thread or memory sanitizer; otherwise
-// `nontemporal_copy` is a memcpy. <immintrin.h> would take a quarter of a second to include.
+// Defines VRAM_NONTEMPORAL_COPY if the assembly below can be used: on x86-64 with GCC or Clang,
+// without an address, thread or memory sanitizer. Otherwise `nontemporal_copy` is a memcpy.
+// Intrinsics are not used, because including <immintrin.h> takes a quarter of a second.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
@@ -89,8 +90,7 @@ inline void nontemporal_32(std::byte* to, std::byte const* from, std::size_t blo
                  "decq %2\n\t"
                  "jnz 1b\n\t"
                  "sfence\n\t"
-                 // `vzeroupper` changes the registers 0 to 15, so the clobber list names all of
-                 // them.
+                 // The clobber list names xmm0 to xmm15, because `vzeroupper` changes them.
                  "vzeroupper"
                  : "+r"(to), "+r"(from), "+r"(blocks)
                  :
@@ -142,7 +142,7 @@ inline void nontemporal_64(std::byte* to, std::byte const* from, std::size_t blo
 /// Copies `bytes` bytes between ranges that do not overlap, with stores that bypass the caches. Use
 /// for data that no thread reads soon.
 ///
-/// Cost      Below 4 KiB it is a memcpy.
+/// Cost      A copy of less than 4 KiB is a memcpy.
 inline void nontemporal_copy(void* to, void const* from, std::size_t bytes,
                              nontemporal_width width = widest_nontemporal()) noexcept {
 #ifdef VRAM_NONTEMPORAL_COPY

@@ -13,14 +13,15 @@
 namespace vram {
 namespace detail {
 
-/// Sizes and offsets of a transfer's pieces, in order. In long transfers they grow by about an
-/// eighth, in steps of 4 KiB, from `first` to at most `largest`, and shrink likewise at the end.
+/// Divides a transfer into pieces, and states the offset and size of each. In a long transfer, the
+/// pieces grow from `first` to at most `largest` bytes, and shrink again at the end. Each growing
+/// piece is about an eighth larger than the piece before, in steps of 4 KiB.
 ///
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
 ///
-/// Host and device work on different pieces at the same time. Small pieces at both ends shorten the
-/// time in which one of them waits for the other.
+/// Host and device work on different pieces at the same time. Small pieces at both ends of the
+/// transfer shorten the time in which the host or the device waits for the other.
 class piece_plan {
 public:
     /// Each piece (part of a transfer) begins at a multiple of this many bytes, relative to the
@@ -36,8 +37,9 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// Divides a transfer of `bytes` bytes into pieces that grow from `first` to at most `largest`
-    /// bytes, both rounded up to multiples of `unit`.
+    /// Divides a transfer of `bytes` bytes into pieces. In a long transfer, they grow from `first`
+    /// to at most `largest` bytes, and shrink again at the end. Both sizes are rounded up to
+    /// multiples of `unit` (at least one), and `first` is at most `largest`.
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(larger_of(largest, unit), unit);
@@ -53,12 +55,13 @@ public:
         all_    = all;
     }
 
-    /// Returns the size of the largest piece of a transfer of `bytes` bytes: `largest`, halved
-    /// while it exceeds both 8 KiB and about sqrt(32 KiB * `bytes`).
+    /// Returns the size of the largest piece of a transfer of `bytes` bytes. Begins with `largest`,
+    /// and halves it while it is above 8 KiB and above about sqrt(32 KiB * `bytes`).
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
-        // Pieces of sqrt(`even` * `bytes`) bytes balance two costs: 2 us for each copy, and the
-        // idle time of the link to the device until a piece is filled.
+        // The best size of a piece is about sqrt(`even` * `bytes`). If pieces are larger, the
+        // device waits longer for a filled piece. If pieces are smaller, there are more copies, and
+        // each copy takes about 2 us in addition to its transfer.
         constexpr std::size_t even = std::size_t{32} << 10;
         while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
         return largest;
@@ -73,7 +76,7 @@ public:
     }
 
 private:
-    /// Largest number of pieces that grow, each by an eighth. 63 multiply the size by 1600.
+    /// Largest number of growing pieces. After 63 steps, a piece is at least 1600 times the first.
     static constexpr std::size_t steps = 63;
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
@@ -83,17 +86,16 @@ private:
     }
 
     std::size_t bytes_ = 0;
-    /// Number of bytes of the transfer, rounded up to a multiple of `unit`.
+    /// Number of bytes of the transfer, rounded up to a multiple of `unit` (4 KiB).
     std::size_t all_    = 0;
     std::size_t pieces_ = 0;
-    /// Number of pieces at the beginning, each larger than the one before. As many shrink at the
-    /// end.
+    /// Number of growing pieces at the beginning, and also of shrinking pieces at the end.
     std::size_t ramp_ = 0;
-    /// Bytes of a piece between those that grow and those that shrink; the last of these may have
-    /// fewer.
+    /// Size in bytes of each piece between the growing pieces and the shrinking pieces. The last of
+    /// these pieces may be smaller.
     std::size_t middle_ = unit;
-    /// `ends_[k]` is the number of bytes of the first `k` pieces, for `k` up to `ramp_`. The last
-    /// `k` pieces have as many, if the last one is rounded up to `unit`.
+    /// `ends_[k]` is the total number of bytes of the first `k` pieces, for `k` up to `ramp_`. The
+    /// last `k` pieces have the same total, if the transfer is rounded up to `all_` bytes.
     std::array<std::size_t, steps + 1> ends_{};
 };
 

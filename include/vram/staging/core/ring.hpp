@@ -27,31 +27,31 @@
 namespace vram {
 namespace detail {
 
-/// Pinned memory of a `staging`: chunks for each of its copying threads, and a stream that copies
-/// between the chunks and the device.
+/// The pinned memory of a `staging` (an object that copies through pinned memory). It consists of
+/// chunks for each thread that copies. A stream copies between the chunks and the device.
 ///
-/// Failure   The constructor leaks nothing if it throws. The destructor reports a leak if a copy
-///           may still use the memory.
-/// Threads   A lane (the chunks of one thread) belongs to that thread; all share the stream.
-/// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
+/// Failure   If the constructor throws, it frees what it allocated. The destructor reports a leak
+///           if a copy may still use the memory.
+/// Threads   Each thread uses only the chunks in its own `lane`. All threads share the stream.
+/// Cost      `threads * chunks * chunk_bytes` bytes of pinned memory, which is 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class ring {
 public:
     using device = typename Platform::device;
     using stream = typename Platform::stream;
 
-    /// One chunk of the pinned memory, and its copy if one is in progress.
+    /// One chunk of the pinned memory, and the state of its last copy from or to the device.
     struct chunk {
         explicit chunk(device where) : copied{where} {}
 
-        /// Event recorded behind the last copy into the chunk or out of it.
+        /// Event that is recorded after each copy between this chunk and the device.
         typename Platform::event copied;
         std::byte*               memory = nullptr;
         /// Index of the piece of the transfer that this chunk contains.
         std::size_t piece     = 0;
         bool        in_flight = false;
-        /// True if the event `copied` was recorded behind the copy in progress. Otherwise only a
-        /// wait for the stream or the device shows that the copy is complete.
+        /// True if the event `copied` has been recorded after the copy in progress. If this is
+        /// false, the end of the copy can be found only by a wait for the stream or the device.
         bool recorded = false;
     };
 
@@ -72,8 +72,7 @@ public:
     ring(ring const&)            = delete;
     ring& operator=(ring const&) = delete;
 
-    /// Returns the pinned chunks of the thread with the number `thread` (from 0), which no other
-    /// thread uses.
+    /// Returns the lane of thread `thread`: the pinned chunks that only this thread uses.
     [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
         return std::span{chunks_}.subspan(thread * each_, each_);
     }
@@ -81,15 +80,14 @@ public:
     [[nodiscard]] stream                       copies() const { return copies_.view(); }
     [[nodiscard]] thread_team<Platform>&       threads() noexcept { return team_; }
     [[nodiscard]] thread_team<Platform> const& threads() const noexcept { return team_; }
-    /// Returns the lock under which a thread queues a copy of pinned memory, which does not wait,
-    /// and records its event. Without it, threads that call the driver at the same time delay each
-    /// other more than the lock does.
+    /// Returns the lock that a thread holds while it enqueues a copy and records an event after the
+    /// copy. It saves time: calls of the driver by several threads at once would take longer.
     [[nodiscard]] platform_lock<Platform> const& queueing() const noexcept { return queueing_; }
     [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return memory_.bytes; }
 
-    /// Returns false in a forked child process, and while a process with simulated threads is
-    /// ending: the ring's threads do not run there. Otherwise returns true.
+    /// Returns true if the threads of this ring can run. Returns false in a forked child process,
+    /// and while a process with simulated threads is ending.
     [[nodiscard]] bool in_owning_process() const noexcept {
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
@@ -98,8 +96,8 @@ public:
     void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
-    // Owns the pinned memory. It is a member, so that the memory is also freed if the constructor
-    // of `ring` throws.
+    // Owns the pinned memory of a `ring`. If the constructor of `ring` throws, the destructor of
+    // this member still frees the memory.
     struct pinned_memory {
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_,
@@ -115,7 +113,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            // Relaxed order suffices, because no other thread uses the ring any more.
+            // Relaxed order suffices for `lost`: no other thread uses the ring any more.
             if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,

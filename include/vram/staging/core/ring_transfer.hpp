@@ -15,13 +15,15 @@
 namespace vram {
 namespace detail {
 
-/// One transfer of a `staging` between device and host, piece by piece through pinned chunks. For
-/// an upload, `host.fill` writes a piece into a chunk; for a download, `host.empty` reads the
-/// piece.
+/// One transfer of a `staging` between host and device, in pieces that pass through pinned chunks.
+/// For an upload, `host.fill` writes each piece into a chunk. For a download, `host.empty` stores
+/// the piece that a chunk contains.
 ///
 /// Failure   The first exception is stored in `cause()`, and no further piece begins.
-/// Threads   All threads of the ring call `run` concurrently; for a small transfer, one thread.
-/// Streams   Copies run on the ring's stream, and are complete when all threads have returned.
+/// Threads   All threads of the ring call `run` concurrently. For a small transfer, one thread
+///           calls it.
+/// Streams   Copies run on the ring's stream. They are complete when `run` has returned on all
+///           threads.
 template <class Ring, class Platform, class Host>
 class ring_transfer {
     using chunk = typename Ring::chunk;
@@ -30,8 +32,8 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host}, progress_{plan.pieces()} {}
 
-    /// Moves pieces of the transfer on the calling thread, until none is left or a piece of any
-    /// thread has failed. Then waits for this thread's copies.
+    /// Moves pieces of the transfer on the calling thread, which has the index `thread`. Ends if no
+    /// piece is left or a piece of any thread failed. Then waits for this thread's copies.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -66,13 +68,13 @@ private:
             auto const [offset, bytes] = plan_[c.piece];
             try {
                 host_.fill(c.memory, offset, bytes);
-            } catch (...) { return progress_.fail(c.piece, transfer_progress::the_host); }
+            } catch (...) { return progress_.fail(c.piece); }
             if (!send(c, device_ + offset, c.memory, bytes)) { return; }
         }
     }
 
-    /// Downloads pieces through `lane`, the pinned chunks of the calling thread. The device can
-    /// copy into the other chunks while the host empties one.
+    /// Downloads pieces through `lane`, the pinned chunks of the calling thread. While the host
+    /// empties one chunk, the device can copy into the other chunks.
     void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -94,13 +96,10 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        // After a failure of the device, the chunk's content is unknown. `undo` marks the piece as
-        // not moved, so that `whole()` counts only bytes before it.
-        if (progress_.device_failed()) { return progress_.undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
             host_.empty(c.memory, offset, bytes);
-        } catch (...) { progress_.fail(c.piece, transfer_progress::the_host); }
+        } catch (...) { progress_.fail(c.piece); }
     }
 
     bool send(chunk& c, void* to, void const* from, std::size_t bytes) noexcept {
@@ -112,37 +111,38 @@ private:
             c.recorded = true;
             return true;
         } catch (...) {
-            progress_.fail(c.piece, transfer_progress::the_device);
+            progress_.fail(c.piece);
             return false;
         }
     }
 
     /// Waits for the copy of the chunk `c`, if one is in progress. Returns false if the wait
-    /// failed, or no event was recorded behind the copy.
+    /// failed, or if no event was recorded after this copy.
     bool await_copy(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {
             Platform::synchronize(c.copied);
         } catch (...) {
-            progress_.fail(c.piece, transfer_progress::the_device);
+            // The error may belong to any earlier copy, even to one for which another thread has
+            // waited without an error. So no piece counts as moved.
+            progress_.fail(0);
             return false;
         }
         c.in_flight = c.recorded = false;
-        // Another thread found that the device has failed, so this copy may have failed too: `undo`
-        // marks its piece as not moved.
-        if (progress_.device_failed()) { progress_.undo(c.piece); }
         return true;
     }
 
-    /// Waits for the copy of the chunk `c`: for its event, or else the stream, or else the device.
-    /// If all these waits fail, the ring's pinned memory is never freed.
+    /// Waits for the copy of the chunk `c` by its event. If that fails, waits for the stream, and
+    /// if that fails, for the device. If all these waits fail, the ring's pinned memory is never
+    /// freed.
     void await_copy_for_sure(chunk& c) noexcept {
         if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {
             try {
                 Platform::synchronize(place);
                 return true;
-            } catch (...) { return false; }
+            } catch (...) { progress_.fail(0); } // as in `await_copy`
+            return false;
         };
         if (!waited(ring_.copies()) && !waited(ring_.where())) { ring_.leak_memory(); }
         c.in_flight = c.recorded = false;

@@ -25,12 +25,12 @@
 namespace vram {
 namespace detail {
 
-/// Chooses how to copy between host and device, and copies: by one copy, through a ring of pinned
-/// chunks, or directly between storage and device.
+/// Copies between host and device, and chooses the way: by one copy, through a ring of pinned
+/// chunks (buffers used in turn), or directly between storage and device.
 ///
 /// Failure   Copies throw `staging_error`.
-/// Threads   Any thread may call. Calls run one at a time, except small ones by one copy (the path
-///           `direct_small`).
+/// Threads   Any thread may call. Calls run one at a time, except those on the path `direct_small`
+///           (one copy of few bytes).
 /// Streams   Copies are ordered behind the earlier work of the caller's stream.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
@@ -42,8 +42,8 @@ public:
     staging_core(staging_core const&)            = delete;
     staging_core& operator=(staging_core const&) = delete;
 
-    /// Returns how `bytes` bytes at the host address `host` are copied to or from the device;
-    /// `nothing` if `bytes` is 0.
+    /// Returns the way in which `bytes` bytes at the host address `host` are copied to or from the
+    /// device. Returns `nothing` if `bytes` is 0.
     [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
         if (bytes == 0) { return transfer_path::nothing; }
         memory_kind const kind = kind_of(host, bytes);
@@ -53,15 +53,15 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// Returns how `bytes` bytes are copied through pinned chunks: up to `alone_bytes` of the
-    /// options by `one_thread`, more by all threads (`ring`), and 0 bytes by `nothing`.
+    /// Returns the path of a copy of `bytes` bytes through pinned chunks: `nothing` for 0 bytes,
+    /// `one_thread` up to `staging_options::alone_bytes` bytes, and `ring` (all threads) for more.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// Returns how `bytes` bytes of the file `of` are copied: by GPUDirect Storage if `of` supports
-    /// it and they exceed `alone_bytes` of the options, otherwise by `path_for(bytes)`.
+    /// Returns `gds` (GPUDirect Storage) if the file `of` supports it and `bytes` is more than
+    /// `staging_options::alone_bytes`. Otherwise returns `path_for(bytes)`.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -73,7 +73,7 @@ public:
 
     [[nodiscard]] staging_options const& options() const noexcept { return options_; }
     [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
-    /// Returns the number of threads that copy, including the caller's.
+    /// Returns the number of threads that take part in a copy, including the calling thread.
     [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
     /// Returns the number of bytes of pinned memory that this object owns until it is destroyed.
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
@@ -88,18 +88,18 @@ protected:
 
     using problem = staging_error::reason;
 
-    /// Returns true if an upload of `bytes` bytes fills the pinned chunks by stores that bypass the
-    /// CPU's caches. A device copies a chunk at half speed while it is in the cache of a core, but
-    /// a thread writes it slower past the caches, which costs more if it has many bytes to write.
+    /// Returns true if an upload of `bytes` bytes writes the pinned chunks with stores that bypass
+    /// the CPU's caches. `staging_options::streaming` decides, if it is set. Otherwise this is so
+    /// if several threads copy at most 2 MiB each. The device copies a chunk at half speed while a
+    /// core caches the chunk.
     [[nodiscard]] bool uploads_past_caches(std::size_t bytes) const noexcept {
         std::size_t const most = std::size_t{threads()} * (std::size_t{2} << 20);
         bool const gains = path_for(bytes) == transfer_path::ring && threads() > 1 && bytes <= most;
         return options_.streaming.value_or(gains);
     }
-    /// Returns true if a download of `bytes` bytes fills the host's memory by stores that bypass
-    /// the CPU's caches. Ordinary stores displace the chunk from the core's cache, so that the
-    /// device's next copy into it is faster. That gains if many threads copy, and the memory fits
-    /// in the shared cache.
+    /// Returns true if a download of `bytes` bytes writes the host memory with stores that bypass
+    /// the CPU's caches. `staging_options::streaming` decides, if it is set. Otherwise this is so,
+    /// except if 8 or more threads copy 8 to 64 MiB, because ordinary stores are then faster.
     [[nodiscard]] bool downloads_past_caches(std::size_t bytes) const noexcept {
         bool const loses = path_for(bytes) == transfer_path::ring && threads() >= 8 &&
                            bytes >= (std::size_t{8} << 20) && bytes <= (std::size_t{64} << 20);
@@ -129,9 +129,9 @@ protected:
         }
     }
 
-    /// Calls `body(way)`, which sets the path `way` and copies `bytes` bytes, and returns its
-    /// result. Any exception but a `staging_error` becomes the cause of one. `at` is the caller's
-    /// line.
+    /// Calls `body(way)`, which copies `bytes` bytes and sets `way` to the path of the copy.
+    /// Returns the result of `body`. If `body` throws an exception that is not a `staging_error`,
+    /// throws a `staging_error` with that exception as its cause. `at` is the caller's line.
     template <class Body>
     static staging_result moved(std::size_t bytes, call_site at, Body body) {
         user_line<Platform> const here{at, {part_kind::staging, "staging copy"}};
@@ -145,13 +145,12 @@ protected:
         });
     }
 
-    /// Copies by one `Platform::copy`, and returns when the host memory is no longer used. Waits
-    /// for the copy, unless `way` is `direct_small` (few bytes of pageable memory).
+    /// Copies by one `Platform::copy`, and returns when the copy no longer uses the host memory. If
+    /// `way` is `direct_small`, the device may still execute the copy after the return.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
-            // Needs no wait: a copy of pageable memory returns only when the host memory is no
-            // longer used.
+            // A copy of pageable memory returns only when it no longer uses this memory.
             Platform::copy(s, to, from, bytes);
             return {bytes, way, 1, 1};
         }
@@ -166,8 +165,10 @@ protected:
         }
         return {bytes, way, 1, 1};
     }
-    /// Copies `bytes` bytes through pinned chunks: to the device if `end` has `fill`, otherwise
-    /// from it. `way` selects one thread or all. Returns when all bytes are copied.
+    /// Copies `bytes` bytes through pinned chunks, and returns when the copy is complete. `end` is
+    /// host memory or a file. If `end` has a function `fill`, copies from `end` to the device
+    /// memory `device_end`. Otherwise copies from the device memory to `end`. If `way` is
+    /// `one_thread`, one thread copies. Otherwise all threads copy.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -196,12 +197,13 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// Copies by GPUDirect Storage: all threads call `move(offset, bytes)` for the pieces. First
-    /// waits for the work of the stream `s`.
+    /// Copies `bytes` bytes between a file and the device by GPUDirect Storage. First waits for the
+    /// earlier work of the stream `s`. Then all threads call `move(offset, bytes)`, for different
+    /// pieces.
     template <class Move>
     staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
-        turn const mine{*this};
-        // `move` does not run in stream order, so the earlier work of `s` must be complete first.
+        turn const                            mine{*this};
+        typename Platform::device_guard const on{where()};
         Platform::synchronize(s);
         std::size_t const pieces = bytes / storage_piece + (bytes % storage_piece != 0 ? 1 : 0);
         transfer_progress all{pieces};
@@ -210,7 +212,7 @@ protected:
                 std::size_t const offset = i * storage_piece;
                 try {
                     move(offset, smaller_of(storage_piece, bytes - offset));
-                } catch (...) { return all.fail(i, transfer_progress::the_device); }
+                } catch (...) { return all.fail(i); }
             }
         });
         if (all.failed()) {
@@ -227,8 +229,8 @@ private:
     /// once.
     static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// While a `turn` exists, its call alone may use the ring of pinned chunks. The constructor
-    /// blocks until no other `turn` exists.
+    /// The right of one call to use the ring of pinned chunks. The constructor waits for this
+    /// right.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -254,8 +256,8 @@ private:
         }
     }
 
-    /// Returns the kind of the memory at `p`: `pageable` if first and last byte differ in kind, or
-    /// the platform cannot tell.
+    /// Returns the kind of the memory at `p`, such as pinned or pageable. Returns `pageable` if the
+    /// first and the last byte are of different kinds, or if the platform cannot tell.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);
@@ -287,8 +289,8 @@ private:
     staging_options         options_;
     typename Platform::gate gate_;
     bool                    busy_ = false;
-    /// Event recorded on the caller's stream. `staged` makes the ring's stream wait for it before
-    /// the copies; `copied` waits for it after the copy.
+    /// Event on the caller's stream. It is recorded before copies through pinned chunks, which wait
+    /// for it, and after a direct copy for which the calling thread waits.
     typename Platform::event                           before_;
     bool                                               page_tables_;
     std::unique_ptr<pinning, delete_in_owning_process> ring_;

@@ -18,14 +18,15 @@
 namespace vram {
 namespace detail {
 
-/// A team of the calling thread and `size - 1` helper threads, which sleep between jobs.
+/// A team of threads that call one function in parallel: the calling thread and `size - 1` helper
+/// threads. The helper threads sleep between the jobs (calls of `run`).
 ///
 ///     thread_team<cuda_platform> all{device, 8};
 ///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
 ///
-/// Failure   The constructor throws the exceptions of the platform's threads. A job must not throw.
+/// Failure   The constructor throws if a thread cannot be created. A job must not throw.
 /// Threads   One job at a time.
-/// Cost      A job wakes all helpers; the last one runs after about 50 us.
+/// Cost      `run` wakes all helper threads. The last of them starts its work about 50 us later.
 template <class Platform>
 class thread_team {
 public:
@@ -46,8 +47,8 @@ public:
         return static_cast<unsigned>(helpers_.size()) + 1;
     }
 
-    /// Calls `job(i)` on every thread `i` of the team, concurrently, and waits for all calls.
-    /// Thread 0 is the caller.
+    /// Calls `job(i)` on each thread of the team, where `i` is the index of the thread, and waits
+    /// for all these calls. The calling thread has the index 0.
     template <class Job>
     void run(Job&& job) noexcept {
         if (!helpers_.empty()) {
@@ -71,7 +72,7 @@ private:
     using gate = typename Platform::gate;
     static constexpr std::chrono::microseconds watched{50};
 
-    /// Ends the threads already started if the constructor throws.
+    /// If the constructor throws, ends the helper threads that it already started.
     struct ending {
         ~ending() {
             if (of != nullptr) { of->end(); }
@@ -84,11 +85,9 @@ private:
         return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
     }
 
-    /// Polls until the helpers have finished, for at most about 50 us (`watched`): for short jobs
-    /// this costs less than sleeping and waking. Does nothing in simulated time.
+    /// Polls for up to about 50 us until the helper threads have finished. For a short job, this
+    /// costs less than sleeping and waking. Does nothing on a platform with simulated time.
     void watch() const noexcept {
-        // Polls only where time is real: simulated time advances in waits at the platform's gate
-        // (its lock and condition), not in polls.
         if constexpr (std::is_same_v<gate, detail::gate>) {
             constexpr int looks = 200; // largest number of polls; they take about 50 us in all
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
@@ -110,8 +109,8 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            // The lock is held during the notification: once it is released, the caller of `run`
-            // may destroy this object.
+            // Notifies the caller of `run` while this thread holds the lock. Once the lock is
+            // released, that caller may destroy this object.
             if (--busy_ == 0) { gate_.notify(); }
         }
     }
@@ -128,9 +127,10 @@ private:
     gate        gate_;
     void const* job_                              = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    /// Number of jobs started so far. A helper begins a job if its own count of jobs is smaller.
+    /// Number of jobs (calls of `run`) that the helper threads were given so far. Each helper
+    /// thread counts the jobs that it has done. If its count differs from `jobs_`, it begins a job.
     std::uint64_t jobs_ = 0;
-    /// Number of helpers that are still running the job; changed only with the lock held.
+    /// Number of helper threads that still run the job. Changed only while the lock is held.
     std::atomic<std::size_t>               busy_{0};
     bool                                   ending_ = false;
     std::vector<typename Platform::thread> helpers_;

@@ -14,50 +14,34 @@
 namespace vram {
 namespace detail {
 
-/// Distributes the numbers of the pieces of a transfer among threads. After a failure of a piece,
-/// no further one is taken, and the first exception is stored.
+/// Distributes the pieces of a transfer among threads, by their indices. After a piece has failed,
+/// no thread gets another piece. The first exception is stored.
 ///
-/// Threads   Any thread may call; `cause` and `whole` only when all taken pieces have ended.
+/// Threads   Any thread may call. Call `cause` and `whole` only after all threads have finished.
 class transfer_progress {
 public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// The side of a transfer that failed. A failure of the host affects one piece; after one of
-    /// the device, all pieces in progress may be wrong.
-    enum part : int { no_failure, the_host, the_device };
-
     explicit transfer_progress(std::size_t pieces) noexcept : pieces_{pieces} {}
 
-    /// Takes the next piece of the transfer. Returns the number of the piece, or `none` if all were
-    /// taken or one failed.
+    /// Returns the index of the next piece, or `none` if no piece is left or a piece has failed.
     [[nodiscard]] std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < pieces_ ? i : none;
     }
-    /// Records that piece number `piece` was not moved: `whole()` then returns at most `piece`.
-    void undo(std::size_t piece) noexcept {
+    /// Marks the transfer as failed: `whole()` then returns at most `piece`. Call in a `catch`
+    /// block: stores the exception of the first failure.
+    void fail(std::size_t piece) noexcept {
         std::size_t first = undone_.load();
         while (piece < first && !undone_.compare_exchange_weak(first, piece)) {}
-    }
-    /// Records that piece number `piece` failed on the side `by`; must be called in a `catch`
-    /// block. Only the exception of the first failure is stored.
-    void fail(std::size_t piece, part by) noexcept {
-        undo(piece);
-        int expected = no_failure;
-        if (failed_.compare_exchange_strong(expected, by)) {
-            cause_ = std::current_exception();
-        } else if (by == the_device) {
-            failed_.store(by);
-        }
+        if (!failed_.exchange(true)) { cause_ = std::current_exception(); }
     }
 
-    [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
-    [[nodiscard]] bool device_failed() const noexcept { return failed_.load() == the_device; }
-    /// Returns the exception of the first failure, or null if there was none.
+    [[nodiscard]] bool                      failed() const noexcept { return failed_.load(); }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Returns the number of the first piece that was not moved, or the number of all pieces if
-    /// none is missing. Valid only when all pieces taken have ended.
+    /// Returns the index of the first piece that was not moved, or the number of pieces if all were
+    /// moved. Call only after all threads have finished their pieces.
     [[nodiscard]] std::size_t whole() const noexcept {
         return smaller_of(smaller_of(undone_.load(), next_.load()), pieces_);
     }
@@ -65,10 +49,10 @@ public:
 private:
     std::size_t              pieces_;
     std::atomic<std::size_t> next_{0};
-    std::atomic<std::size_t> undone_{none}; ///< lowest number of a piece not moved, or `none`
-    std::atomic<int>         failed_{no_failure};
-    /// Exception of the first failure, or null. Written by one thread, and read when all have
-    /// ended.
+    std::atomic<std::size_t> undone_{none}; ///< lowest index of a piece not moved, or `none`
+    std::atomic<bool>        failed_{false};
+    /// Exception of the first failure, or null. One thread writes this exception, and others read
+    /// it only after all threads have finished.
     std::exception_ptr cause_;
 };
 

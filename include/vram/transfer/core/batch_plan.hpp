@@ -19,12 +19,13 @@
 namespace vram {
 namespace detail {
 
-/// Plans one pass over a loader's source by the options `shuffle`, `shard`, `shards` and `last`:
-/// the number and order of the batches, and which are delivered, padded or left out.
+/// Plans one pass over a loader's source: the number and order of the batches, and which of them
+/// are delivered, padded or left out. The plan follows the options `shuffle`, `shard`, `shards` and
+/// `last`.
 ///
 /// Failure   Throws `loader_error` if the source ends early, or if a batch planned as full is
 ///           short.
-/// Threads   No other function may be called during `begin`; any number of threads may call the
+/// Threads   No other function may be called during `begin`. Any number of threads may call the
 ///           others.
 template <class Source>
 class batch_plan {
@@ -33,8 +34,8 @@ class batch_plan {
 public:
     static constexpr std::size_t unknown = source_type::unknown;
 
-    /// Creates the plan for `source`; both arguments must outlive the plan. The defaults (0) in
-    /// `options` must have been replaced.
+    /// Creates a plan for the source `source` by the options `options`; both must outlive the plan.
+    /// In `options`, each 0 that means a default must already be replaced by the actual value.
     batch_plan(source_type const& source, loader_options const& options)
         : source_{source}, options_{options} {
         std::size_t const given = source.batch_bytes();
@@ -48,8 +49,9 @@ public:
         index_order order;
     };
 
-    /// Plans pass number `epoch` (from 0; each is shuffled differently). May call `produce(index)`,
-    /// which makes the source write a batch and returns its bytes.
+    /// Plans the next pass over the source. `epoch`: number of the pass, from 0; each pass is
+    /// shuffled differently. `produce(index)`: makes the source write batch `index` and returns the
+    /// number of bytes; called only if the size of the last batch must be known.
     template <class Produce>
     [[nodiscard]] pass begin(std::uint64_t epoch, Produce const& produce) {
         loader_options const& o = options_;
@@ -64,15 +66,14 @@ public:
         std::size_t const n    = drop ? choose_full(next.order, produce) : total_;
         if (o.shuffle && next.order.size() != 0) {
             next.order.shuffle(o.seed + epoch);
-            // With `drop`, a last batch of unknown size stays last: only the batches before it are
-            // shuffled.
+            // With `drop`, the last batch is not shuffled if it is not known to be full.
         } else if (o.shuffle) {
             bool const all = !drop || exact() || n == 0;
             next.order     = index_order{all ? n : n - 1, o.seed + epoch};
         }
         next.order.part(o.shard, o.shards);
-        // The loaders divide `n` batches: the first `rest` of them get one more. With `drop`, all
-        // get equally many, and the remainder is not requested.
+        // Each of the first `rest` loaders (shards) gets one batch more than the others. With
+        // `drop`, all loaders get the same number, and the remaining batches are not requested.
         std::size_t const rest = drop ? 0 : n % o.shards;
         next.batches           = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = next.batches; }
@@ -81,19 +82,21 @@ public:
     /// Returns the number of batches of this pass, if it is known before its end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// What becomes of a batch: it is delivered to the loop, or left out because it is short, or
-    /// the loop ends before it.
+    /// What happens to a requested batch: it is delivered to the loop (`batch`), it is left out
+    /// because it is short (`left_out`), or the loop ends before this batch (`end`).
     enum class verdict { batch, left_out, end };
 
-    /// Returns whether a batch of `bytes` bytes (0: none) is delivered, left out, or ends the loop.
-    /// Throws `loader_error` if it is missing or shorter than planned, unless `stopping`.
+    /// Decides what happens to a batch of `bytes` bytes from the source. If `bytes` is 0, the
+    /// source has no such batch. Throws `loader_error` if a batch that was planned for this pass is
+    /// missing or too short. If the loader is stopping (`stopping`), returns `verdict::end`
+    /// instead.
     [[nodiscard]] verdict judge(std::size_t bytes, bool stopping) const {
         if (bytes == 0) {
             if (total_ == unknown || stopping) { return verdict::end; }
             throw ends_early();
         }
-        // With `drop`, `begin` has excluded the batches for which the source's `is_short` is true.
-        // The others count as full, however few bytes they have.
+        // If the source has `is_short`, each requested batch is delivered, whatever its size. With
+        // `drop`, `begin` did not request the short batches.
         if constexpr (source_type::decides) { return verdict::batch; }
         if (options_.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
         if (total_ == unknown || !exact()) { return verdict::left_out; }
@@ -101,8 +104,9 @@ public:
         throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
     }
 
-    /// Returns true if the block must be filled with `loader_options::pad_with` before the source
-    /// writes batch `asked` (its index), which may be shorter than the block.
+    /// Returns true if the block of a batch must first be filled with `loader_options::pad_with`.
+    /// This is necessary for `last_batch::pad`, if the batch may be shorter than the block.
+    /// `asked`: index of the batch in the source.
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -112,20 +116,22 @@ public:
             return true;
         }
     }
-    /// Returns the size of a batch of which the source wrote `bytes` bytes: with `last_batch::pad`,
-    /// `loader_options::batch_bytes`, otherwise `bytes`.
+    /// Returns the size of a batch with its padding. With `last_batch::pad`, this is
+    /// `loader_options::batch_bytes`; otherwise it is `bytes`, the number of bytes from the source.
     [[nodiscard]] std::size_t padded(std::size_t bytes) const noexcept {
         return options_.last == last_batch::pad ? options_.batch_bytes : bytes;
     }
 
 private:
-    /// For a source with `size()`: returns true if `begin` already excludes the batches that
-    /// `last_batch::drop` leaves out. If false, `judge` finds them when they are filled.
+    /// Called for a source with `size()`. Returns true if `begin` finds the short batches that
+    /// `last_batch::drop` leaves out. If false, `judge` finds them after the source has filled
+    /// them.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || options_.shards > 1;
     }
-    /// For `last_batch::drop`: returns the number `n` of batches that the loaders of all shards
-    /// divide. Sets `order` to their indices, unless these are 0 to `n - 1`.
+    /// Called for `last_batch::drop`. Returns the number `n` of batches that can be requested from
+    /// the source. The loaders that share the source (shards) later divide these batches. If the
+    /// indices of the batches are not 0 to `n - 1`, stores the indices in `order`.
     template <class Produce>
     std::size_t choose_full([[maybe_unused]] index_order&   order,
                             [[maybe_unused]] Produce const& produce) {
@@ -138,13 +144,13 @@ private:
             if (n != 0 && full.back() != n - 1) { order = index_order{std::move(full)}; }
             return n;
         } else {
-            // Each of several loaders (`shards`) must find the same number of batches, so each
-            // excludes the source's last batch if it is short.
+            // If several loaders (`shards`) share the source, a short last batch is not requested,
+            // because all loaders must plan the same number of batches.
             return total_ - (options_.shards > 1 && total_ != 0 && last_is_short(produce));
         }
     }
-    /// Returns true if the source's last batch is short. Calls `produce(index)` to learn its size,
-    /// unless an earlier pass tested it.
+    /// Returns true if the source's last batch has fewer bytes than a full batch. To learn its
+    /// size, calls `produce(index)`, unless an earlier pass did so with the same `size()`.
     template <class Produce>
     bool last_is_short(Produce const& produce) {
         if (asked_of_ == total_) { return last_short_; }
@@ -164,8 +170,8 @@ private:
     /// The source's `size()` at the beginning of this pass; `unknown` if the source is a range or
     /// has no such function.
     std::size_t total_ = unknown;
-    /// The source's `size()` when `last_is_short` set `last_short_`; `unknown` before. The result
-    /// is valid while `size()` is the same.
+    /// Value of the source's `size()` for which `last_short_` was determined; `unknown` before. If
+    /// `size()` changes, `last_is_short` determines `last_short_` again.
     std::size_t asked_of_   = unknown;
     bool        last_short_ = false;
     /// Number of batches in this pass over the source, if known before its end.

@@ -21,15 +21,15 @@
 namespace vram {
 namespace detail {
 
-/// The result type of a source's function: an integer, the bytes of the batch (0: no further batch;
-/// negative: the source failed), or `bool` (true: the batch fills all of `to`).
+/// A type that a source's function may return. An integer is the number of bytes of the batch; 0
+/// means that no batch follows, and a negative number that the source failed. A `bool` is true if
+/// the batch fills the whole block, and false if no batch follows.
 template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
-/// A source that can write any batch: `fill(to, index, stop)` writes batch `index` into pinned
-/// memory and returns the bytes; 0 if there is no such batch. Several threads may call the source
-/// at once, each with another index. If a stop is requested (`stop`), the batch is no longer
-/// needed.
+/// A source that writes batches in any order: `fill(to, index, stop)` writes batch `index` into
+/// pinned memory and returns the number of bytes, or 0 if there is no such batch. Several threads
+/// may call it at once with different indices. After a stop request, the batch is not needed.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -67,8 +67,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// A type that is called like a `filling_source`, with any result type. Used to give a clear
-/// message about a wrong one.
+/// A type that can be called like a `filling_source`, but may return any type. Used for a clear
+/// compiler message if a source returns a wrong type.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -79,8 +79,8 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// A type with a member `enqueue` like an `enqueueing_source`, with any result type. Used to give a
-/// clear message about a wrong one.
+/// A type with a member `enqueue` like that of an `enqueueing_source`, but with any return type.
+/// Used for a clear compiler message if a source returns a wrong type.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
@@ -92,15 +92,15 @@ concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A source with `size()` and `batch_bytes(index)`: the loader knows in advance which batches are
-/// short.
+/// A source with `size()` and `batch_bytes(index)`, the number of bytes of a batch. By these
+/// functions, the loader learns the sizes of batches before they are filled.
 template <class S>
 concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// A `measured_source` with a function `is_short(index)` that decides which batches are short, so
-/// that a batch with few bytes can count as complete.
+/// A `measured_source` with a function `is_short(index)`, by which the source itself decides which
+/// batches are short. A batch with few bytes can then count as full.
 template <class S>
 concept deciding_source = measured_source<S> && requires(S const& s, std::size_t index) {
     { s.is_short(index) } -> std::same_as<bool>;
@@ -117,16 +117,17 @@ template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
 
-/// Gives a loader the same interface to every kind of source: a callable, a class or a range.
+/// Gives a loader the same interface to each kind of source: a callable, a class or a range.
 ///
-/// Failure   `fill` and `enqueue` throw the source's exceptions, `checked` throws `loader_error`.
+/// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
+///           `loader_error` if the source returned an invalid number of bytes.
 /// Threads   Several threads may call `fill` at the same time only if `concurrent` is true.
 template <class Source>
 class batch_source {
     using itself = source_itself<Source>;
 
 public:
-    /// True if several threads may call `fill` at the same time, each for another batch.
+    /// True if several threads may call `fill` at the same time, each with another index.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
     /// True if the batches are copied through pinned memory. False if the source itself enqueues
     /// the work that writes them into device memory.
@@ -140,8 +141,8 @@ public:
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Makes the source write batch `index` into pinned memory, and returns the source's result. A
-    /// range's next nonempty element is copied instead.
+    /// Makes the source write batch `index` into the pinned memory `to`, and returns the source's
+    /// result. If the source is a range, copies the range's next nonempty element instead.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
@@ -241,8 +242,8 @@ private:
         }
     }
 
-    /// Copies the next nonempty element of the range and returns its bytes, or 0 at the end. If
-    /// they exceed `to`, nothing is copied.
+    /// Copies the next nonempty element of the range to `to`, and returns the element's number of
+    /// bytes, or 0 at the end of the range. An element larger than `to` is not copied.
     std::size_t copy_next(std::span<std::byte> to)
         requires copied_source<itself>
     {

@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// The pinned blocks of a loader or unloader that are being copied. A copy ends when a completion
-/// flag, a callback or a query of an event shows its end.
+/// The pinned blocks of a loader or unloader with a copy in progress. The end of a copy is found by
+/// a completion flag (a word that the device writes), a callback, or the query of an event.
 ///
 /// Threads   One thread at a time; the caller holds the lock of the blocks.
 template <class Pinned>
@@ -34,8 +34,8 @@ public:
         p.sequence = ++sequence_;
         ++count_;
     }
-    /// Records that the copy of the block `p` is enqueued, unless its end is recorded already (a
-    /// callback may run first).
+    /// Records that the copy of the block `p` is enqueued. Does nothing if the copy has already
+    /// ended: the callback of a fast copy may run before this call.
     void enqueued(Pinned& p) noexcept { p.enqueued = p.now == Pinned::state::copying; }
     /// Marks the pinned block `p` as empty: its copy is complete, was not enqueued, or may still
     /// run (`p.in_flight`: the next user of the block waits).
@@ -52,8 +52,8 @@ public:
         end(p);
         return true;
     }
-    /// Records, for the callback of the block `p`, the end of the copy. Returns false if
-    /// `end_before_callback` has recorded it already.
+    /// Called by the callback of a copy of the block `p`: records that the copy has ended. Returns
+    /// false if `end_before_callback` has recorded this before.
     [[nodiscard]] bool end_by_callback(Pinned& p) noexcept {
         if (p.completed_early != 0) {
             --p.completed_early;
@@ -62,8 +62,7 @@ public:
         end(p);
         return true;
     }
-    /// Records that all copies have ended. The caller knows that every callback has run or will
-    /// never run.
+    /// Records that all copies have ended. The caller knows that no callback will run any more.
     void end_all() noexcept {
         for (Pinned& p : blocks_) {
             p.completed_early = 0;
@@ -85,8 +84,8 @@ public:
         return first;
     }
 
-    /// A copy that is enqueued and not ended: its number (`copy_number` of the block) and an event
-    /// behind it. `which` is 0 if there is no such copy.
+    /// A copy that is enqueued and has not ended. `which`: number of the copy (`copy_number` of its
+    /// pinned block), or 0 if there is no such copy. `over`: event that is recorded after the copy.
     struct enqueued_copy {
         std::uint64_t which = 0;
         event const*  over  = nullptr;

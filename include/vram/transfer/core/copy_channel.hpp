@@ -42,8 +42,9 @@ protected:
 };
 
 /// Enqueues the copies between pinned and device blocks of a loader (`upload`) or an unloader
-/// (`download`). A callback or a completion flag (a word in pinned memory that the device writes)
-/// reports the end of a copy.
+/// (`download`). With `settings::call_back`, a callback or a completion flag (a word in pinned
+/// memory that the device writes) reports the end of a copy. Without it, or if no callback is
+/// possible, the next user of the pinned block waits for the event of the copy.
 ///
 /// Threads   One thread at a time calls `upload` or `download`, without the owner's lock, because
 ///           callbacks may need this lock.
@@ -58,14 +59,14 @@ public:
     struct settings {
         bool downloads = false; ///< true if the copies go from the device to the host (unloader)
         int  priority  = 0;     ///< priority of the copy stream, if the channel creates it
-        /// If false, nothing reports the end of a copy: the thread that next uses a pinned block
-        /// waits for the event of the copy.
+        /// If false, no callback or completion flag reports the end of a copy. The thread that next
+        /// uses the pinned block then waits for the event of the copy.
         bool call_back = true;
     };
 
-    /// Creates a channel that copies between `blocks` and device blocks of `where`, on `given` or a
-    /// new stream. Tells `owner` the ends of copies, and wakes `threads`. The references must
-    /// outlive the channel.
+    /// Creates a channel for copies between the pinned blocks `blocks` and device blocks of
+    /// `where`. The copies run on the stream `given`, or on a new stream. The channel tells `owner`
+    /// when a copy ends, and wakes waiting `threads`. The references must outlive the channel.
     copy_channel(copy_owner<Platform>& owner, staged_wait<Platform>& threads,
                  std::vector<pinned>& blocks, device where, std::optional<stream> given,
                  settings const& how)
@@ -89,15 +90,15 @@ public:
         p.owner = this;
         copies_.begin(p);
     }
-    /// Records that the copy of the block `p` is enqueued. Returns false if its end is recorded
-    /// already. The caller holds the lock.
+    /// Records that the copy of the pinned block `p` is enqueued. Returns false if the copy has
+    /// already ended, because its callback may run before this call. The caller holds the lock.
     bool enqueued(pinned& p) noexcept {
         copies_.enqueued(p);
         return p.enqueued;
     }
 
-    /// Enqueues the copy of a batch to the device block `to`, and returns null or the exception. On
-    /// return, another thread may already be refilling `from`.
+    /// Enqueues the copy of a batch from the pinned block `from` to the device block `to`. Returns
+    /// null or an exception. On return, another thread may already be refilling `from`.
     [[nodiscard]] std::exception_ptr upload(pinned& from, slot& to) noexcept {
         to.size   = from.size;
         to.filled = from.filled;
@@ -113,18 +114,18 @@ public:
         return enqueue(to, from, to.memory, from.memory, loader_error::unknown);
     }
 
-    // The number of copies in progress, and the block of the oldest copy with a completion flag, or
-    // null. `staged_wait` calls both with the lock held.
+    // Called by `staged_wait` with the lock held. `in_progress`: number of copies in progress.
+    // `oldest_flagged`: block of the oldest copy with a completion flag, or null.
     [[nodiscard]] std::size_t in_progress() const noexcept { return copies_.count(); }
     [[nodiscard]] pinned*     oldest_flagged() noexcept { return copies_.oldest_flagged(); }
-    /// Records the end of the copy of `p` and tells the owner. The copy must be complete, or
-    /// `p.in_flight` true (the next user waits). The caller holds the lock.
+    /// Tells the owner that the pinned block `p` may go to its next user. If the copy may still
+    /// run, `p.in_flight` is true, and the next user waits for the copy. The caller holds the lock.
     void complete(pinned& p) noexcept {
         copies_.end(p);
         owner_.copy_ended(p);
     }
-    /// Records the end of each copy that is complete by its completion flag. The caller holds the
-    /// lock.
+    /// Records the end of each copy that is complete according to its completion flag (a word that
+    /// the device writes after the copy). The caller holds the lock.
     void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
@@ -134,23 +135,23 @@ public:
             }
         }
     }
-    /// Called without the lock: queries the event of each enqueued copy, because a failed device
-    /// runs no callback. Passes an error to the owner.
+    /// Queries the event of each enqueued copy, because a failed device runs no callback. Records
+    /// the end of each complete copy, and passes an error to the owner. Called without the lock.
     void check_copies() noexcept {
         if (how_.downloads && is_ending<Platform>()) { return fail(ended(0)); }
         for (pinned& p : blocks_) {
             try {
                 auto const copy = copy_of(p);
                 if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
-                // The event is complete: this call does not wait, but throws if the copy failed.
+                // The event is complete, so this call does not wait. It throws if the copy failed.
                 Platform::synchronize(*copy.over);
                 end_before_callback(p, copy.which);
             } catch (...) { return fail(std::current_exception()); }
         }
     }
 
-    /// Records that all copies have ended. The caller holds the lock, and knows that no callback
-    /// can run any more.
+    /// Records that all copies of this channel have ended. The caller holds the lock, and knows
+    /// that no callback can run any more.
     void end_all() noexcept { copies_.end_all(); }
     /// Blocks the calling thread until all enqueued copies are complete. Returns false if the waits
     /// for the stream and the device fail.
@@ -172,8 +173,8 @@ private:
     std::exception_ptr enqueue(pinned& p, slot& s, std::byte* to, std::byte const* from,
                                std::size_t asked) noexcept {
         profiler_range<Platform> const shown{"vram copy"};
-        // `user_code` hides the line at which a thread happens to enqueue the copy: reports show
-        // the line that created the loader or unloader.
+        // Reports name the line of the program that created the loader or unloader. `outside` hides
+        // the line of the present call, because it is unrelated: any thread may enqueue the copy.
         user_code<Platform> const outside;
         user_line<Platform> const here{
             made_.at(), how_.downloads
@@ -189,8 +190,8 @@ private:
             p.flagged = false;
             if (p.timed) { Platform::record(p.copied, on); }
             if (how_.call_back) { lane_.set_flag(p); }
-            // The event `p.copied` is needed if no completion flag shows the end of the copy. If
-            // copies are timed, it has been recorded above already.
+            // Records an event after the copy, unless a completion flag (a word that the device
+            // writes) shows the end of the copy. For timed copies, the event is already recorded.
             if (!p.timed && !p.flagged) { Platform::record(p.copied, on); }
             Platform::record(s.copied, on);
             p.over        = p.flagged ? &s.copied : &p.copied;
@@ -205,8 +206,8 @@ private:
             return problem;
         }
     }
-    /// Lets a callback report the end of the copy of `p`, unless a completion flag does. If neither
-    /// can, sets `p.in_flight`, so that the next user of `p` waits.
+    /// Makes a callback report the end of the copy of `p`, unless a completion flag reports it. If
+    /// no callback is possible, sets `p.in_flight`: the next user of `p` then waits for the copy.
     void arrange_end(pinned& p, slot& s) noexcept {
         if (p.flagged) { return; }
         if (how_.call_back) {

@@ -44,14 +44,14 @@ public:
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
-    /// Enqueues a call of `function(argument)` on a thread of the driver when `over` is complete.
-    /// The function must not call the platform.
+    /// Enqueues a call of `function(argument)`, which a thread of the driver makes when the event
+    /// `over` is complete. `function` must not call the platform.
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Enqueues the device's write of the completion flag of `p` behind the copy. Sets `p.flagged`
-    /// to false if this is not possible.
+    /// Makes the device write the completion flag of the pinned block `p` (a word in pinned memory)
+    /// after the block's copy. Sets `p.flagged` to true, or to false if this is not possible.
     void set_flag(pinned_slot<Platform>& p) {
         p.flagged = false;
         if constexpr (completion_flags<Platform>) {
@@ -65,13 +65,14 @@ public:
         stream const on = view();
         return wait_or_report<Platform>(on, [on] { return Platform::device_of(on); });
     }
-    /// Blocks the calling thread until all callbacks have returned. Returns false if the waits for
-    /// their stream and the device failed.
+    /// Blocks the calling thread until all callbacks that report complete copies have returned.
+    /// Returns false if this cannot be ensured, because the driver reports an error.
     [[nodiscard]] bool drain() noexcept {
         return wait_or_report<Platform>(calls_.view(),
                                         [this] { return Platform::device_of(calls_.view()); });
     }
-    /// Blocks the calling thread until all copies are complete and all callbacks have returned.
+    /// Blocks the calling thread until all copies on the copy stream are complete and all callbacks
+    /// have returned. Throws errors of the platform.
     void await_all() {
         Platform::synchronize(view());
         Platform::synchronize(calls_.view());
@@ -93,8 +94,8 @@ private:
 
     made_or_not own_;
     stream      given_;
-    /// Keeps the handle of the caller's stream valid, if vram created the stream, even if the
-    /// program destroys the stream before this object.
+    /// Keeps the handle of the caller's copy stream valid, even if the program destroys the stream
+    /// before this object. Empty if vram did not create the caller's stream.
     stream_hold<Platform> held_;
     own_stream            calls_;
 };

@@ -30,8 +30,9 @@ concept explained_errors = requires(typename P::error const& e, std::string cons
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// Must be called in a `catch` block. Returns an error of the platform with `where` and the batch
-/// added to its text; for any other exception, returns `wrap(exception)`.
+/// Must be called in a `catch` block. Returns the exception to report instead of the caught one. If
+/// the caught exception is an error of the platform, and `explained_errors<Platform>` holds, puts
+/// `where` and the name of the batch in front of its text. Otherwise returns `wrap(exception)`.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,
@@ -49,8 +50,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text: the exception without it
 }
 
-/// Returns the exception of a failed copy; if it is an error of the platform, with the batch named
-/// in its text. Must be called in a `catch` block.
+/// Must be called in a `catch` block, for the exception of a failed copy. Returns this exception.
+/// If the exception is an error of the platform, its text also names the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -58,8 +59,9 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// Must be called in a `catch` block for a source's exception. Returns a platform error with the
-/// batch named; others become the cause of a `loader_error`.
+/// Must be called in a `catch` block, for an exception of the source. If the exception is an error
+/// of the platform, returns this error with the batch named in its text. Any other exception
+/// becomes the cause of the returned `loader_error`.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

@@ -26,11 +26,11 @@ public:
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
         shuffle(seed);
     }
-    /// Creates the order `places[0]`, `places[1]`, ...
+    /// Creates the order that has the index `places[i]` at position `i`.
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
-    /// Shuffles the indices by random numbers from `seed`. A default-constructed order has no fixed
-    /// length, and stays unchanged.
+    /// Shuffles the indices by random numbers that depend only on `seed`. Does nothing to a
+    /// default-constructed order, which has no fixed length.
     void shuffle(std::uint64_t seed) noexcept {
         // The shuffle of Fisher and Yates.
         for (std::size_t i = places_.size(); i > 1; --i) {
@@ -38,8 +38,8 @@ public:
         }
     }
 
-    /// Restricts the order to every `parts`-th position, beginning with `which`. Returns this
-    /// object.
+    /// Restricts the order to the positions `which`, `which + parts`, `which + 2 * parts` and so
+    /// on. Returns a reference to this object.
     index_order& part(std::size_t which, std::size_t parts) noexcept {
         first_ = which;
         step_  = parts;
@@ -60,8 +60,8 @@ private:
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
         return z ^ (z >> 31U);
     }
-    /// Returns a random number below `n`. Numbers from the largest multiple of `n` on are drawn
-    /// again, so all results are equally probable.
+    /// Returns a random number below `n`. Draws again if the drawn number is not below the largest
+    /// multiple of `n`, so that all results are equally probable.
     static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
         std::uint64_t const over = (UINT64_MAX % n + 1) % n;
         for (;;) {

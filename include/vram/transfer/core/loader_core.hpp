@@ -35,11 +35,12 @@
 namespace vram {
 namespace detail {
 
-/// The state of a loader, which exists until the loader is destroyed and its last batch released:
-/// the source, the producers (threads that fill batches), and the blocks.
+/// The state of a loader: the source, the producers (threads that fill batches), and the blocks.
+/// The state exists until the loader is destroyed and the last batch is released.
 ///
-/// Failure   An exception of the source or of a copy is thrown when the loop asks for that batch;
-///           one of a source that is asked for batch sizes, by the constructor or `restart`.
+/// Failure   An exception of the source or of a copy is thrown when the loop asks for that batch.
+///           The constructor and `restart` may call the source to learn the size of the last batch.
+///           They throw the exceptions of this call.
 /// Threads   Any thread may release a batch; the loop's thread calls all other functions.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
 class loader_core final : public slot_ring<Platform> {
@@ -78,17 +79,18 @@ public:
 
     ~loader_core() { shut_down(); }
 
-    /// Requests the producers to stop, and does not wait for them. Also requests a source with a
-    /// stop token to return early.
+    /// Requests the producers (threads that fill batches) to stop, and does not wait for them. If
+    /// the source takes a stop token, also requests a running call of the source to return early.
     void request_stop() noexcept {
         if (!this->in_owning_process()) { return; }
-        // The producers stop before the source is told to return early. Otherwise they would
-        // request one more batch from it.
+        // Stops the producers first, and only then tells the source to return early. In the other
+        // order, a producer could request one more batch from the source.
         this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Ends the pass over the source. If the wait for callbacks and completion flags fails, keeps
-    /// this object until the process ends, because a late callback may access it.
+    /// Ends the current pass over the source. Waits for callbacks and completion flags (words that
+    /// the device writes after copies). If this wait fails, keeps this object alive until the
+    /// process ends, because a late callback may access the object.
     void shut_down() noexcept {
         if (!end_pass()) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -97,8 +99,8 @@ public:
     /// is known only at the end.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return plan_.batches(); }
 
-    /// Starts the next pass over the source. Throws `loader_error{not_ended}` if the loop has not
-    /// ended and the loader was not stopped.
+    /// Starts the next pass over the source. Throws `loader_error{not_ended}` if the program's loop
+    /// has not reached the end of the current pass, unless the loader was stopped.
     void restart()
         requires restartable_source<Source>
     {
@@ -125,14 +127,13 @@ private:
         : base{complete(asked, source), Platform::device_of(consumer), copies},
           source_{std::move(source)},
           plan_{source_, this->options_},
-          where_{Platform::device_of(consumer)},
           held_{hold_stream<Platform>(consumer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->channel_.view()},
           inline_{asked.depth == 0} {
         loader_options const& o = this->options_;
         {
-            numa_local<Platform> const here{where_, o.numa_local};
+            numa_local<Platform> const here{this->where_, o.numa_local};
             tagged const               purpose{"loader"};
             std::size_t const          pageable =
                 memory_.take(o.batch_bytes, o.pageable_fallback, o.completion_flags ? o.budget : 0);
@@ -145,9 +146,9 @@ private:
         start();
     }
 
-    /// Returns `o` with numbers for defaults (0), and depths and producers that suit the source.
-    /// Throws if `o.budget` is too small, or shards or shuffling need a function that the source
-    /// lacks.
+    /// Returns the options `o` with actual values in place of zeros that mean a default. Adapts the
+    /// depths and the number of producers to the source. Throws if `o.budget` is too small, or if
+    /// shards or shuffling need a function that the source lacks.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
@@ -172,8 +173,7 @@ private:
     /// Stops and joins the producers, then waits for all callbacks and completion flags of copies.
     /// Returns false if the last wait failed.
     bool end_pass() noexcept {
-        // Succeeds in a forked child process: the producers' threads do not exist there, so nothing
-        // is to be stopped.
+        // The producers' threads do not exist in a forked child process.
         if (!this->in_owning_process()) { return true; }
         request_stop();
         if (std::exchange(down_, true)) { return copies_over_; }
@@ -191,7 +191,7 @@ private:
         try {
             threads_.reserve(this->options_.producers);
             for (std::size_t i = 0; !inline_ && i < this->options_.producers; ++i) {
-                threads_.emplace_back(where_, [this] { run(); });
+                threads_.emplace_back(this->where_, [this] { run(); });
             }
         } catch (...) {
             (void)end_pass();
@@ -200,8 +200,8 @@ private:
         ++epoch_;
     }
 
-    /// Returns a block into which `produce_only` makes the source write: a pinned block or, if the
-    /// source enqueues copies, a free device block.
+    /// Returns a block into which the source writes a batch only to learn the batch's size. This is
+    /// a pinned block or, if the source enqueues its own copies, a free device block.
     [[nodiscard]] auto& begin_spare([[maybe_unused]] std::size_t index) {
         if constexpr (source_type::fills) {
             return this->pinned_.front();
@@ -218,7 +218,7 @@ private:
     void run() {
         profiler_range<Platform>::name_thread("vram loader");
         user_line<Platform> const  from{made_.at()};
-        numa_local<Platform> const here{where_, this->options_.numa_local};
+        numa_local<Platform> const here{this->where_, this->options_.numa_local};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
         } else {
@@ -227,8 +227,8 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        // A loop, because a batch may be left out. `pinned_now` and `slot_now` return null once a
-        // batch is filled or ready, or no more can be filled.
+        // One call of `produce` may not suffice, because its batch may be left out. `pinned_now`
+        // and `slot_now` return null once a batch is available or none is left.
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
@@ -236,8 +236,8 @@ private:
         }
     }
 
-    // Steps of `produce`, for a pinned block or a device block. `prepare` makes writes to the block
-    // wait for its last use.
+    // Parts of `produce`. Each has a version for pinned blocks and a version for device blocks.
+    // `prepare` makes sure that the block is written only after its last use.
     void prepare(pinned& p) { this->clear(p); }
     void prepare(slot& s) { s.await_users(this->channel_.view()); }
 
@@ -267,18 +267,18 @@ private:
         Platform::record(s.copied, this->channel_.view());
         this->posted(s, ns);
     }
-    /// Waits for copies that the source may have enqueued into the block of a failed or unwanted
-    /// batch. A pinned block has none.
+    /// Called if a batch failed or is not needed. For a device block, waits for copies that the
+    /// source may have enqueued into the block. For a pinned block, no wait is necessary.
     void abandon(pinned&) noexcept {}
     void abandon(slot& s) noexcept { s.end_unknown = !this->channel_.finish(); }
 
-    /// Makes the source produce the batch of the block `b`. Then delivers the batch, leaves it out,
-    /// or ends the loop before it.
+    /// Makes the source produce a batch in the block `b`. Then delivers this batch to the loop,
+    /// leaves it out, or ends the loop before this batch.
     template <class Block>
     void produce(Block& b) noexcept {
         bool requested = false;
-        // The exception of the source or the platform, or null. It is moved to `ended`, so that
-        // this thread holds no reference when the loop's thread throws it.
+        // The exception of the source or the platform, or null. It is moved into `ended`, and then
+        // belongs to the loop's thread alone.
         std::exception_ptr why;
         try {
             prepare(b);
@@ -287,7 +287,8 @@ private:
             {
                 profiler_range<Platform> const shown{source_type::fills ? "vram fill"
                                                                         : "vram copy"};
-                if (plan_.pads(b.asked)) { pad(b, 0, this->options_.batch_bytes); }
+                bool const pads = ask(b.index, b.asked, [&] { return plan_.pads(b.asked); });
+                if (pads) { pad(b, 0, this->options_.batch_bytes); }
                 b.filled = request(b, b.index, b.asked);
             }
             switch (plan_.judge(b.filled, stop_->stop_requested())) {
@@ -305,8 +306,8 @@ private:
         if (why != nullptr && requested) { abandon(b); }
         this->ended(b, std::move(why));
     }
-    /// Makes the source write batch `index`, only to learn its size, and returns the bytes. Called
-    /// while no batch is filled or copied.
+    /// Makes the source write batch `index`, only to learn its size, and returns the number of
+    /// bytes. Called before the pass begins, while no batch is filled or copied.
     std::size_t produce_only(std::size_t index) {
         auto&       b     = begin_spare(index);
         std::size_t bytes = 0;
@@ -325,28 +326,33 @@ private:
     /// throws or its result is invalid, throws an error that names the batch.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
-        auto const count = [&] {
-            user_code<Platform> const theirs;
-            try {
-                return call();
-            } catch (...) { std::rethrow_exception(source_problem<Platform>(index, asked)); }
-        }();
+        auto const count = ask(index, asked, call);
         return source_type::checked(count, this->options_.batch_bytes, asked);
+    }
+    /// Returns the result of `call`, which calls the source for batch `index` (source index
+    /// `asked`). If the source throws, throws an error that names the batch.
+    template <class Call>
+    static auto ask(std::size_t index, std::size_t asked, Call const& call) {
+        user_code<Platform> const theirs;
+        try {
+            return call();
+        } catch (...) { std::rethrow_exception(source_problem<Platform>(index, asked)); }
     }
 
     source_type        source_;
     batch_plan<Source> plan_;
-    device             where_;
-    /// Keeps the handle of the loop's stream valid, even if the program destroys the stream before
-    /// the last batch is released. Empty if vram did not create the stream.
+    /// Keeps the handle of the loop's stream valid until the last batch is released, even if its
+    /// owner (such as a `cuda_stream`) is destroyed before. Empty if vram did not create the
+    /// stream. Without effect after a release of the handle, or a reset of the device.
     stream_hold<Platform>           held_;
     memory                          memory_;
     std::optional<std::stop_source> stop_;      ///< asks a running call of the source to return
     std::uint64_t                   epoch_ = 0; ///< number of passes over the source begun so far
     bool                            inline_;
     bool                            down_ = true;
-    /// False if the wait for callbacks and completion flags failed when a pass ended. `restart`
-    /// then waits again, and `shut_down` keeps this object alive.
+    /// False if the wait for callbacks and completion flags (words that the device writes) failed
+    /// at the end of a pass. `restart` then waits again. `shut_down` then keeps this object until
+    /// the process ends.
     bool copies_over_ = true;
     /// The line of the program that made the loader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;

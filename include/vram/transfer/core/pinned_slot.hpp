@@ -14,8 +14,8 @@
 namespace vram {
 namespace detail {
 
-/// A platform that can measure time on the device: `timed_event(device)` makes an event,
-/// `elapsed(from, to)` returns the nanoseconds between two.
+/// A platform that can measure time on the device. `timed_event(device)` makes an event, and
+/// `elapsed(from, to)` returns the nanoseconds between two such events.
 template <class P>
 concept has_timing = requires(typename P::device d, typename P::event const& e) {
     { P::timed_event(d) } -> std::same_as<typename P::event>;
@@ -36,8 +36,10 @@ struct pinned_slot {
     pinned_slot(device where, bool timing)
         : begun{make(where, timing)}, copied{make(where, timing)}, timed{timing} {}
 
-    event begun;  ///< event before the copy; recorded only if copies are timed
-    event copied; ///< event after the copy; recorded if copies are timed or no flag shows its end
+    event begun; ///< event before a copy of this block; recorded only if copies are timed
+    /// Event that is recorded after a copy of this block. It is not recorded if copies are not
+    /// timed and a completion flag reports the end of the copy.
+    event copied;
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
@@ -47,49 +49,50 @@ struct pinned_slot {
     /// Index that was passed to the source for this batch.
     std::size_t asked = 0;
 
-    std::uint64_t copy_number = 0; ///< number of copies of this slot so far
+    std::uint64_t copy_number = 0; ///< number of copies of this block begun so far
     /// Number of the last copy in this slot, counted over the copies of all slots in the order in
     /// which they begin; 0 before the first.
     std::uint64_t sequence = 0;
     /// Completion flag, a word in pinned memory, or null. After a copy, the device writes into it
     /// the low 32 bits of `copy_number`.
     std::uint32_t* flag = nullptr;
-    /// Number of callbacks that are still to run although a query of an event has already shown the
-    /// end of their copies. They must do nothing.
+    /// Number of callbacks that have not run yet and must do nothing. A query of an event has
+    /// already shown that their copies are complete.
     std::size_t completed_early = 0;
 
-    /// Event that is complete only if the slot's last copy is: `copied`, or `copied` of the device
-    /// block. Null before the first copy.
+    /// Event that is recorded after the last enqueued copy of this block: `copied` of this block or
+    /// of the device block. Null before the first copy.
     event const* over = nullptr;
     pinned_slot* next = nullptr;
-    /// The `copy_channel` that begins the copies of this slot. The callback of a copy receives a
-    /// pointer to the slot, and finds the channel here.
+    /// The `copy_channel` that enqueues the copies of this block. The callback of a copy receives
+    /// only a pointer to the block, and gets the channel from this member.
     void* owner    = nullptr;
     state now      = state::empty;
     bool  timed    = false;
     bool  pageable = false; ///< true if `memory` is pageable, because pinning failed
-    /// True if nothing reports the end of the last copy: the next user of the block must wait for
-    /// the event `copied`.
+    /// True if the last copy may still run and no callback or completion flag reports when it ends.
+    /// The next user of the block must then wait for the event `copied`.
     bool in_flight = false;
-    /// True from the time when a copy was enqueued until its end is recorded. During this time, the
-    /// event `over` is recorded behind the copy.
+    /// True from the time at which a copy of this block is enqueued until its end is recorded.
+    /// During this time, `*over` is an event that is recorded after the copy.
     bool enqueued = false;
     bool flagged  = false; ///< true if the device writes `*flag` at the end of the copy
-    /// True if the last copy may still run, because it and the wait for its end failed. The block
-    /// is then freed only after a wait for the device.
+    /// True if the last copy may still run: an error occurred after the copy began, and the wait
+    /// for its end failed too. The block is then freed only after a wait for the whole device.
     bool end_unknown = false;
     /// True if `last_batch::drop` leaves out the batch in this block: the batch is not copied, and
     /// the loop gets the next one.
     bool left_out = false;
-    /// True if the time of the last copy, from `begun` to `copied`, is not yet in the statistics.
+    /// True if copies are timed and the duration of the last copy (between the events `begun` and
+    /// `copied`) is not in the statistics yet.
     bool unmeasured = false;
 
-    /// Returns true if `*flag`, the low 32 bits of the number of the last complete copy, has
-    /// reached `which`.
+    /// Returns true if copy number `which` of a block is complete. After each copy, the device
+    /// writes the low 32 bits of the copy's number into the completion flag `*flag`.
     [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
-        // Both numbers wrap around at 32 bits. Their difference, as a signed number, is negative if
-        // the copy `which` is not complete.
+        // Compares the number in the flag with `which`. Both wrap around at 32 bits, so the sign of
+        // their difference shows which is larger.
         if (static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) < 0) {
             return false;
         }

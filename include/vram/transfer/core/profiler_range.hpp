@@ -13,8 +13,8 @@
 namespace vram {
 namespace detail {
 
-/// A platform with a profiler: `begin_range(name)` returns a number for `end_range`, on any thread;
-/// `name_thread(name)` names the calling thread.
+/// A platform with a profiler. `begin_range(name)` begins a range and returns an identifier, with
+/// which any thread can end the range by `end_range`. `name_thread(name)` names the calling thread.
 template <class P>
 concept has_ranges = requires(char const* name, std::uint64_t range) {
     { P::begin_range(name) } -> std::convertible_to<std::uint64_t>;
@@ -33,8 +33,8 @@ public:
     profiler_range(profiler_range&&) = delete;
     ~profiler_range() { end(range_); }
 
-    /// Begins a profiler range and returns its number, with which `end` ends it in any scope or
-    /// thread.
+    /// Begins a profiler range and returns its identifier. A call of `end` with this identifier, on
+    /// any thread, ends the range.
     static std::uint64_t begin([[maybe_unused]] char const* name) noexcept {
         if constexpr (has_ranges<Platform>) {
             return Platform::begin_range(name);

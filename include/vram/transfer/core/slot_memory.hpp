@@ -62,16 +62,19 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Allocates the blocks, `bytes` bytes each, and completion flags only if `budget` suffices for
-    /// all. Returns how many blocks could not be pinned; throws instead if `pageable` is false.
+    /// Allocates all blocks, of `bytes` bytes each. Returns the number of pageable blocks. If
+    /// memory cannot be pinned, uses pageable memory if `pageable` is true, otherwise throws.
+    /// Allocates completion flags (words that the device writes after copies) only if no block is
+    /// pageable, and `budget` bytes suffice for all blocks and flags.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
-        bytes_ = bytes;
+        bytes_               = bytes;
+        call_site const   at = allocated_at();
         std::size_t const with_flags =
             (on_host_.size() + on_device_.size()) * bytes + apart * on_host_.size();
         std::size_t no = 0;
         for (auto& p : on_host_) {
             try {
-                p.memory = static_cast<std::byte*>(host_.allocate_sync(bytes));
+                p.memory = static_cast<std::byte*>(sited{host_, at}.allocate_sync(bytes));
             } catch (...) {
                 if (!pageable) { throw; }
                 p.memory   = static_cast<std::byte*>(host_resource{}.allocate_sync(bytes));
@@ -79,13 +82,12 @@ public:
                 ++no;
             }
         }
-        // No flags if the budget is 0 or too small, or if a block is not pinned.
         if (budget >= with_flags && no == 0) { allocate_flags(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
-                s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
+                s.memory = static_cast<std::byte*>(sited{device_, at}.allocate(copies_, bytes));
             } else {
-                s.memory = static_cast<std::byte*>(device_.allocate_sync(bytes));
+                s.memory = static_cast<std::byte*>(sited{device_, at}.allocate_sync(bytes));
             }
         }
         return no;
@@ -114,11 +116,18 @@ private:
     /// Bytes between completion flags: each has its own cache line.
     static constexpr std::size_t apart = 64;
 
+    /// Returns the line of the program that made the loader or unloader. If the platform does not
+    /// know it, returns the line of the call here.
+    [[nodiscard]] call_site allocated_at(call_site here = call_site::current()) const noexcept {
+        return made_.at().known() ? made_.at() : here;
+    }
+
     void allocate_flags() {
         if constexpr (completion_flags<Platform>) {
             if (on_host_.empty()) { return; }
             try {
-                flags_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+                flags_ = static_cast<std::byte*>(
+                    sited{host_, allocated_at()}.allocate_sync(apart * on_host_.size()));
             } catch (...) { return; } // the blocks are allocated, so the loader works without flags
             for (std::size_t i = 0; i < on_host_.size(); ++i) {
                 on_host_[i].flag = ::new (flags_ + apart * i) std::uint32_t{0};
@@ -131,7 +140,7 @@ private:
         if (flags_ == nullptr) { return; }
         std::size_t const bytes = apart * on_host_.size();
         if (!wait(copies_)) { return lost(flags_, bytes); }
-        sited{host_}.deallocate_sync(flags_, bytes);
+        sited{host_, made_.at()}.deallocate_sync(flags_, bytes);
     }
 
     void give_back(pinned_slot<Platform>& p) noexcept {
@@ -141,7 +150,7 @@ private:
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);
         } else {
-            sited{host_}.deallocate_sync(p.memory, bytes_);
+            sited{host_, made_.at()}.deallocate_sync(p.memory, bytes_);
         }
     }
     void give_back(slot<Platform>& s) noexcept {
@@ -161,9 +170,9 @@ private:
         }
         if (!over) { return lost(s.memory, bytes_); }
         if constexpr (resource<Device>) {
-            sited{device_}.deallocate(copies_, s.memory, bytes_);
+            sited{device_, made_.at()}.deallocate(copies_, s.memory, bytes_);
         } else {
-            sited{device_}.deallocate_sync(s.memory, bytes_);
+            sited{device_, made_.at()}.deallocate_sync(s.memory, bytes_);
         }
     }
     bool wait_for_users(slot<Platform>& s) noexcept {
@@ -187,8 +196,8 @@ private:
             return false;
         }
     }
-    /// Reports the `bytes` at `memory` as a leak. They are not freed, because the device may still
-    /// use them.
+    /// Reports the block of `bytes` bytes at `memory` as a leak. The block is not freed, because
+    /// the device may still use it.
     static void lost(std::byte* memory, std::size_t bytes) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,

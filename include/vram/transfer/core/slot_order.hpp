@@ -12,9 +12,9 @@
 namespace vram {
 namespace detail {
 
-/// A queue that returns slots (places for a batch) in the order of their `index`, from 0 without
-/// gaps, or in the order of their addition if `ordered` is false. The ordered queue has `window`
-/// places: its indices must differ by less.
+/// A queue of slots (places for one batch). If `ordered` is true, it returns the slots in the order
+/// of their `index`, from 0 without gaps; otherwise in the order in which they were added. In an
+/// ordered queue, the indices of the slots must differ by less than `window`.
 ///
 /// Threads   One thread at a time.
 template <class Slot>
@@ -29,7 +29,8 @@ public:
             places_[s.index % places_.size()] = &s;
         }
     }
-    /// Returns the slot that `pop` would return, or null if that slot has not been added yet.
+    /// Returns the slot that `pop` would return now. Returns null if the next slot in the order has
+    /// not been added yet.
     [[nodiscard]] Slot* front() const noexcept {
         return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
     }
@@ -59,8 +60,8 @@ public:
     }
 
 private:
-    /// The slot with the index `i` is at `i % places_.size()`. Empty if slots are returned in the
-    /// order of their addition.
+    /// If the queue is ordered, the slot with the index `i` is at `i % places_.size()`. Otherwise
+    /// this vector is empty.
     std::vector<Slot*> places_;
     slot_queue<Slot>   queue_;
     std::size_t        next_ = 0;

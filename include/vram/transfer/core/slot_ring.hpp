@@ -21,9 +21,9 @@
 namespace vram {
 namespace detail {
 
-/// The part of a loader that its loop uses: passes filled device blocks to the loop as batches, and
-/// takes them back when the batches are released. The loader and the batches in use share one
-/// object.
+/// The part of a loader that its loop uses. Passes filled device blocks to the loop as batches, and
+/// takes the blocks back when the batches are released. The loader and each batch in use share the
+/// ownership of one `slot_ring`.
 ///
 /// Threads   Any number of threads may release batches; the loop's thread asks for the next batch.
 template <class Platform>
@@ -37,8 +37,9 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// Waits for the next batch, makes the stream `s` wait for its copy, and returns its device
-    /// block; null after the last. Throws if the batch failed.
+    /// Waits for the next batch, makes the stream `s` wait for the copy of that batch, and returns
+    /// the device block of the batch. Returns null after the last batch. Throws if the batch
+    /// failed.
     slot* take(stream s) {
         this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
@@ -50,6 +51,10 @@ public:
             times_.begin(*got, s);
         } catch (...) { // the error of a copy may be detected only here; no further batch follows
             ended_ = true;
+            this->note([got](auto& f) { // the statistics count only batches that the loop got
+                --f.batches;
+                f.bytes -= got->size;
+            });
             give(*got);
             throw;
         }
@@ -59,22 +64,26 @@ public:
     }
 
     /// Releases the batch in the device block `s`. The loader may overwrite the block after the
-    /// present work on the stream `on` and on the streams given to `add_user`.
-    void release(slot& s, stream on) noexcept {
-        // In a forked child process nothing is released: the block belongs to the parent.
+    /// work that is now enqueued on the stream `on` and on the streams added by `slot::add_user`.
+    /// `other`: true if `on` is not the stream of the loop, and may be one of another device.
+    void release(slot& s, stream on, bool other = false) noexcept {
+        // Does nothing in a forked child process, because the block belongs to the parent process.
         if (!this->in_owning_process()) { return; }
         profiler_range<Platform>::end(s.range);
         try {
-            times_.end(s, on);
-            s.record_users(on);
+            if (s.captured(on)) { throw loader_error{loader_error::reason::capturing, s.index}; }
+            bool const elsewhere = other && !(Platform::device_of(on) == where_);
+            elsewhere ? times_.leave_out(s) : times_.end(s, on);
+            s.record_users(on, elsewhere);
         } catch (...) { // without an event to wait for later, wait now
             report_caught({.kind     = error_kind::platform_error,
                            .pointer  = s.memory,
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            // If this wait for the streams fails too, nothing shows when their work on the block
-            // ends. The block is not used again, so that no other batch gets it.
+            times_.leave_out(s);
+            // No event is recorded, so the host waits for the streams that use the block. If this
+            // wait fails, the block is not used again, because the streams may still access it.
             if (!s.finish_users(on)) { return; }
         }
         if (this->options_.checker) { overwrite(s); }
@@ -95,15 +104,17 @@ protected:
 
     slot_ring(loader_options const& options, device where, std::optional<stream> copies)
         : supply{options, where, copies},
+          where_{where},
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Without producer threads, fills the next batch on the loop's thread, unless a batch is ready
-    /// for the loop or filled. With producers, does nothing.
+    /// If the loader has no producer threads, fills the next batch on the calling thread. Does
+    /// nothing if the loader has producers, or if a batch is already filled or ready for the loop.
     virtual void produce_inline() = 0;
 
-    /// Starts a pass that requests `batches` batches (`none`: unknown) in the order `order`.
-    /// Filling, copies and callbacks must have ended; batches may be released meanwhile.
+    /// Starts a pass over the source. `batches`: number of batches to request, or `none` if it is
+    /// unknown. `order`: the source's indices of these batches. Before the call, all filling,
+    /// copies and callbacks must have ended. During the call, other threads may release batches.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->threads_.hold();
         this->channel_.end_all();
@@ -123,6 +134,7 @@ protected:
     }
     [[nodiscard]] bool at_end() const noexcept { return ended_; }
 
+    device              where_; ///< device of the blocks
     use_times<Platform> times_;
 
 private:
@@ -157,9 +169,9 @@ private:
         }
         return nullptr;
     }
-    /// Waits until a batch is ready or none can come, enqueueing copies meanwhile. Returns false if
-    /// a wait exceeds `timeout`. The time of copies that a ready batch did not need is added to
-    /// `spare`.
+    /// Waits until a batch is ready for the loop or none can come. During the wait, enqueues copies
+    /// or fills batches. Adds the time of such work to `spare`, if a batch was ready before the
+    /// work. Returns false if one wait lasts longer than `loader_options::timeout`.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = this->threads_.wait_at_most(held, this->options_.timeout, [&] {
@@ -178,8 +190,7 @@ private:
             fills ? produce_inline() : this->copy_all();
             held = this->threads_.hold();
             this->rules_.consumer_works(false);
-            // The loop could have gone on with the ready batch: the time of this work is not
-            // waiting time (`stall_ns`).
+            // If a batch was ready, the time of this work is not waiting time (`stall_ns`).
             if (there) { spare += clock::now() - since; }
         }
     }
@@ -190,8 +201,8 @@ private:
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
                !b.ready() && !b.no_more() && !this->rules_.stopping();
     }
-    /// For `loader_options::checker`: enqueues a fill of the device block with 0xFF behind the last
-    /// use, so that later accesses read wrong values.
+    /// For `loader_options::checker`: enqueues a fill of the device block with 0xFF, to be executed
+    /// after the uses of the released batch. Later accesses to the batch then read wrong values.
     void overwrite(slot& s) noexcept {
         try {
             stream const on = this->channel_.view();
@@ -204,8 +215,9 @@ private:
                            .call     = "the fill of a released block"});
         }
     }
-    /// Makes the device block `s` free. If a filled batch can then be copied, a producer that is
-    /// polling for work enqueues the copy, or without one the calling thread.
+    /// Makes the device block `s` free, so that a filled batch can be copied into it. If a
+    /// producer polls for work, this copy is left to other threads. If no producer polls, the
+    /// calling thread enqueues the copy.
     void give(slot& s) noexcept {
         bool mine = false, theirs = false, fills = false;
         {
@@ -221,11 +233,11 @@ private:
         if (mine) { this->copy_all(); }
     }
 
-    /// Number of batches that the loop took in this pass over the source: an error names the next
-    /// batch by this number.
+    /// Number of batches that the loop has taken in the current pass over the source. Errors
+    /// contain this number as the index of the next batch.
     std::size_t taken_ = 0;
-    /// Value of `loader_statistics::wall_ns` when this pass began: the time of the earlier passes,
-    /// to which this pass adds its own.
+    /// Total time of all earlier passes over the source: the value of `loader_statistics::wall_ns`
+    /// when the current pass began.
     std::uint64_t passed_ns_ = 0;
     bool          ended_     = false;
 };

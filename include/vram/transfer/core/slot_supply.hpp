@@ -63,9 +63,9 @@ protected:
 
     using guard = typename staged_wait<Platform>::guard;
 
-    /// Creates the device and pinned blocks and their events, and a copy stream unless `copies`
-    /// contains one; memory is attached later. `options` must come from `loader_core::complete`,
-    /// which replaces defaults (0).
+    /// Creates the device and pinned blocks and their events, but does not allocate memory for
+    /// batches. The copies run on the stream in `copies` or, if `copies` is empty, on a new stream.
+    /// `options` must be a result of `loader_core::complete`.
     slot_supply(loader_options const& options, device where, std::optional<stream> copies)
         : options_{options},
           table_{options.pinned_depth, options.device_depth, options.ordered},
@@ -84,7 +84,8 @@ protected:
     ~slot_supply() = default;
 
     /// Throws `loader_error{forked}` in a forked child process, or if the process is ending and its
-    /// threads are simulated. Takes no lock, because one held at the fork stays locked.
+    /// threads are simulated. Takes no lock, because the child never gets a lock that another
+    /// thread held during the fork.
     void expect_owning_process(std::size_t index = 0) const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
@@ -93,8 +94,9 @@ protected:
     /// NaN, and an unsigned integer is the largest number.
     static constexpr unsigned char poison = 0xFF;
 
-    /// Prepares the pinned block `p` to be filled: waits for its last copy if nothing reported the
-    /// end, and overwrites the block if `checker` is set.
+    /// Prepares the pinned block `p` to be filled. If no callback or completion flag reported the
+    /// end of the last copy from `p`, waits for that copy. If `checker` is set, overwrites the
+    /// block.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -118,8 +120,9 @@ protected:
         }
     }
 
-    /// Waits for an empty pinned block, enqueueing possible copies meanwhile, and assigns the next
-    /// batch to it. Returns null if no batch is left or the loader stops.
+    /// Waits for an empty pinned block, assigns the next batch to it and returns it. Returns null
+    /// if no batch is left or the loader stops. During the wait, enqueues copies that are possible.
+    /// While the loop's thread waits for a batch, that thread enqueues the copies.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -131,38 +134,41 @@ protected:
             copy_all();
         }
     }
-    /// Without producers: waits for an empty pinned block and assigns the next batch to it. Returns
-    /// null if a batch is already filled or ready, or no more can be assigned.
+    /// For a loader without producer threads: waits for an empty pinned block, assigns the next
+    /// batch to it and returns it. Returns null if a batch is already filled or ready for the loop,
+    /// no batch is left, or the loader stops.
     pinned* pinned_now() {
         auto held = threads_.hold();
         if (table_.waiting() || table_.ready()) { return nullptr; }
         idle(held, [&] { return table_.no_more() || table_.can_fill(); });
         return fill();
     }
-    /// Waits for a free device block and assigns the next batch to it, into which the source then
-    /// enqueues its copies. Returns null if no batch is left or the loader stops.
+    /// Waits for a free device block, assigns the next batch to it and returns it. The source then
+    /// enqueues the copies of the batch into this block. Returns null if no batch is left or the
+    /// loader stops.
     slot* await_slot() {
         auto held = threads_.hold();
         idle(held, [&] { return table_.no_more() || table_.can_fill_slot(); });
         return fill_slot();
     }
-    /// Without producers: assigns the next batch to a free device block, into which the source
-    /// enqueues its copies. Returns null at once if a batch is ready or none can be assigned.
+    /// For a loader without producer threads: assigns the next batch to a free device block and
+    /// returns the block. The source then enqueues the copies of the batch into this block. Returns
+    /// null at once if a batch is ready for the loop, no block is free, no batch is left, or the
+    /// loader stops.
     slot* slot_now() {
         auto const held = threads_.hold();
         return table_.ready() || !table_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// Records that the source filled `p` in `fill_ns` nanoseconds. Wakes the loop if it waits;
-    /// otherwise this thread enqueues all copies that are possible.
+    /// Called after the source has filled the pinned block `p` in `fill_ns` nanoseconds. If the
+    /// loop's thread waits for a batch, it is woken and enqueues the copy of the block. Otherwise
+    /// the calling thread enqueues all copies that are possible.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool wake = false, passed = false;
         {
             auto const held = threads_.hold();
             figures_.fill_ns += fill_ns;
             table_.filled(p);
-            // True while the consumer (the thread of the loop) waits: wake it to enqueue this
-            // batch's copy, or to find that no batch follows.
             wake   = rules_.consumer_waits();
             passed = table_.take_passed() && threads_.waiting().idle != 0;
         }
@@ -182,8 +188,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Records that the batch of the block `s` does not come: filling threw `why` or, if null, no
-    /// batch follows. The loop ends before this batch, or earlier.
+    /// Makes the loop end before the batch of the block `s`, unless the loop already ends earlier.
+    /// `why`: exception that the loop throws there, or null if the source has no further batch.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -192,8 +198,8 @@ protected:
         }
         threads_.notify();
     }
-    /// Makes the batch in the device block `s` available to the loop. The source has enqueued its
-    /// copies, in `fill_ns` nanoseconds.
+    /// Makes the batch in the device block `s` available to the loop. The source itself has
+    /// enqueued the copies into the block. `fill_ns`: nanoseconds of host time for this.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
         bool wake = false;
         {
@@ -205,9 +211,9 @@ protected:
         if (wake) { threads_.notify(); }
     }
 
-    /// Takes a device block that the loop does not hold, or throws `loader_error{all_held}` for
-    /// batch `index`. The caller fills it only to learn the batch's size, and returns it by
-    /// `put_spare`.
+    /// Removes and returns a device block that the loop does not hold. The caller uses the block
+    /// only to learn the size of batch `index`, and then returns it by `put_spare`. Throws
+    /// `loader_error{all_held}` if the loop holds all device blocks.
     slot& take_spare(std::size_t index) {
         auto const  held = threads_.hold();
         slot* const s    = table_.take_spare();
@@ -222,28 +228,28 @@ protected:
         table_.put_spare(s);
     }
 
-    /// Waits until no thread is enqueueing a copy. A thread of the program may do so when it
-    /// releases a batch, and the loader cannot join such a thread.
+    /// Waits until no thread is enqueueing a copy. It does not suffice to join the producers,
+    /// because a thread of the program may enqueue a copy when it releases a batch.
     void await_copier() {
         auto held = threads_.hold();
         threads_.wait(held, [&] { return !table_.copying(); });
     }
-    /// Returns true if the device may still access a pinned block, because the copy failed and the
-    /// wait for its end failed too.
+    /// Returns true if the device may still access one of the pinned blocks: a copy failed, and the
+    /// wait for the end of that copy failed too.
     [[nodiscard]] bool copies_unknown() const noexcept {
         for (pinned const& p : pinned_) {
             if (p.end_unknown) { return true; }
         }
         return false;
     }
-    /// Blocks the calling thread until all copies are complete and all callbacks have returned.
-    /// Throws errors of the platform.
+    /// Blocks the calling thread until all copies from pinned to device blocks are complete and
+    /// their callbacks have returned. Throws errors of the platform.
     void await_copies() {
         channel_.await_all();
         for (pinned& p : pinned_) { p.end_unknown = false; }
     }
-    /// For each empty pinned block, adds the duration of its last copy to the statistics, if the
-    /// copy is complete and was not added before.
+    /// Adds the durations of complete copies to the statistics, if they are not included yet.
+    /// Examines only the last copy from each pinned block that is empty.
     void measure_empties() {
         for (auto all = take_empties(); pinned* const p = all.pop();) {
             try {
@@ -268,8 +274,7 @@ protected:
 
     [[nodiscard]] bool can_copy() const noexcept { return !rules_.stopping() && table_.can_copy(); }
     [[nodiscard]] slot_states count_states() noexcept {
-        // Records the end of each copy with a written completion flag that no thread has polled
-        // yet, so that its block counts as empty.
+        // Without this call, blocks would count as copying although their copies are complete.
         channel_.complete_flagged();
         slot_states n = table_.states();
         n.waiting     = threads_.waiting().idle;
@@ -284,19 +289,20 @@ protected:
     table                  table_;
     copy_channel<Platform> channel_;
     loader_statistics      figures_;
-    /// Time (`clock::now()`) at which the first batch of this pass over the source was assigned to
-    /// a block, to be filled.
+    /// Time (`clock::now()`) at which the first batch of the current pass over the source was
+    /// assigned to a block, to be filled.
     std::uint64_t begun_ = 0;
 
 private:
-    /// Takes a filled pinned block and a free device block, between which the caller enqueues a
-    /// copy. Returns false without a pair.
+    /// Takes a filled pinned block `from` and a free device block `to`. The caller then enqueues
+    /// the copy between these blocks. Returns false if no copy can begin now.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = threads_.hold();
         return claim_next(from, to);
     }
-    /// Records that the copy between `from` and `to` is enqueued or, with `problem`, failed. Then
-    /// sets both to the next pair of blocks to copy, or returns false if there is none.
+    /// Called after an attempt to enqueue the copy from `from` to `to`. `problem`: exception of the
+    /// attempt, or null. If another copy can begin now, sets `from` and `to` to its blocks and
+    /// returns true. Otherwise returns false.
     bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
         bool wake = false, more = false;
         {
@@ -330,8 +336,8 @@ private:
         if (!table_.begun()) { begun_ = clock::now(); }
     }
 
-    /// On a thread that fills batches: waits, with `held` unlocked, until `there()` is true or the
-    /// loader stops. Adds the time to `loader_statistics::slot_ns`.
+    /// Blocks a thread that fills batches until `there()` returns true or the loader stops. The
+    /// lock `held` is released meanwhile. Adds the waiting time to `loader_statistics::slot_ns`.
     template <class There>
     void idle(guard& held, There const& there) {
         figures_.slot_ns += threads_.wait_eagerly(
@@ -355,19 +361,19 @@ private:
         }
         threads_.notify();
     }
-    /// Removes and returns all empty pinned blocks, so that no producer fills them while their
-    /// events are read without the lock. The caller must return each by `put_back`.
+    /// Removes and returns all empty pinned blocks. No producer can then fill these blocks while
+    /// the caller reads their events without the lock. The caller must return each block by
+    /// `put_back`.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = threads_.hold();
-        // Records the end of each copy with a written completion flag that no thread has polled
-        // yet, so that its block is among the empty ones.
+        // Without this call, blocks with complete copies could be missing in the result.
         channel_.complete_flagged();
         return table_.take_empties();
     }
 
     void copy_ended(pinned& p) noexcept final { table_.make_empty(p); }
-    /// Called with the lock held after the device failed: the loop throws `why` in place of the
-    /// first batch not yet assigned to a block, if it gets that far.
+    /// Called with the lock held if the device has failed. The loop then throws `why` after the
+    /// last batch that is already assigned to a block, unless the loop ends there or earlier.
     void device_failed(std::exception_ptr why) noexcept final { table_.fail(std::move(why)); }
 
     owning_process owner_;

@@ -40,8 +40,9 @@ public:
         empty_.push(p);
     }
 
-    /// Begins a pass over the source with `batches` batches (`none`: unknown) in the order `order`.
-    /// No thread may be filling or copying.
+    /// Begins a pass over the source. `batches`: number of batches to request, or `none` if it is
+    /// unknown. `order`: the source's indices of these batches. No thread may be filling or
+    /// copying.
     void begin(std::size_t batches, index_order order) noexcept {
         order_ = std::move(order);
         error_ = nullptr;
@@ -54,8 +55,9 @@ public:
         copying_ = false;
     }
 
-    // `can_fill`: a pinned block is empty. `can_fill_slot`: a device block is free. `no_more`: all
-    // batches of this pass are assigned to blocks. `begun`: the first batch is.
+    // `can_fill`: true if a pinned block is empty. `can_fill_slot`: true if a device block is free.
+    // `no_more`: true if all batches of this pass over the source are assigned to blocks. `begun`:
+    // true if the first batch of this pass is assigned to a block.
     [[nodiscard]] bool can_fill() const noexcept { return !empty_.empty(); }
     [[nodiscard]] bool can_fill_slot() const noexcept { return !free_.empty(); }
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
@@ -75,8 +77,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// Records that the batch in the pinned block `p` is left out, not copied. The block becomes
-    /// empty once the blocks before it have left the queue of filled blocks.
+    /// Marks the batch in the pinned block `p` as left out, so that the batch is not copied. The
+    /// block becomes empty when it reaches the front of the queue of filled blocks.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -85,11 +87,12 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true if, since the last call, a batch was passed over (left out): its pinned block
-    /// is empty, so waiting producers must be woken.
+    /// Returns true if a pinned block has become empty since the last call because its batch was
+    /// left out (`last_batch::drop`). Producers that wait for an empty block must then be woken.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// Records that the batch of the block `p` does not come: filling threw `why` or, if null, no
-    /// batch follows. The loop ends before this batch, or earlier.
+    /// Makes the loop end before the batch of the pinned block `p`, unless the loop already ends
+    /// earlier. `why`: exception that the loop throws there, or null if the source has no further
+    /// batch.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
@@ -102,13 +105,13 @@ public:
         return &assign(*free_.pop());
     }
 
-    /// Returns true if a copy can begin: no thread enqueues one, a device block is free, and the
-    /// next batch is filled.
+    /// Returns true if a copy can begin: the next batch is filled, a device block is free, and no
+    /// other copy is being enqueued.
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
-    /// Takes the next filled pinned block `from` and a free device block `to`, between which the
-    /// calling thread then copies. `can_copy()` must be true.
+    /// Sets `from` to the pinned block with the next filled batch and `to` to a free device block.
+    /// The calling thread then enqueues the copy between these blocks. `can_copy()` must be true.
     void copy(Pinned*& from, Slot*& to) noexcept {
         from = filled_.pop();
         to   = free_.pop();
@@ -117,28 +120,31 @@ public:
         to->index = from->index;
         copying_  = true;
     }
-    /// Returns true if a thread is enqueueing a copy, or the source itself is enqueueing copies
-    /// into a device block.
+    /// Returns true if a thread is enqueueing a copy into a device block, or if a source that
+    /// enqueues its own copies is doing so.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Records the result of the copy to `s`. Without `problem`, the loop can get the batch;
-    /// otherwise the loop throws `problem` instead, unless it ends earlier.
+    /// Called after the copy into the device block `s` was enqueued or failed. If `problem` is
+    /// null, the loop can get the batch. Otherwise the loop throws `problem` in place of the batch,
+    /// unless the loop ends earlier.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
-        // Free at once: a later copy into the block runs on the same stream, and so after whatever
-        // remains of the failed copy.
+        // The block is free at once, although a part of the failed copy may still run. A later copy
+        // into the block runs after that part, because both run on the same stream.
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// Records that the batch of the device block `s` does not come: its source threw `why` or, if
-    /// null, no batch follows. The loop ends before this batch, or earlier.
+    /// Makes the loop end before the batch of the device block `s`, unless the loop already ends
+    /// earlier. `why`: exception that the loop throws there, or null if the source has no further
+    /// batch.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// Removes and returns a device block that the loop does not hold, or returns null. Called
-    /// before a pass begins, when the ready batches of the last pass are no longer needed.
+    /// Removes and returns a device block that the loop does not hold, or returns null. Called only
+    /// before a pass over the source begins, because the block may hold a ready batch of the pass
+    /// before.
     Slot* take_spare() noexcept { return free_.empty() ? ready_.pop() : free_.pop(); }
     void  put_spare(Slot& s) noexcept { free_.push(s); }
     /// Makes the pinned block `p` empty, so that a producer can fill it with another batch.
@@ -149,8 +155,9 @@ public:
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
 
-    // `ready`: a device block has a batch for the loop. `waiting`: the batch to be copied next is
-    // filled, in its pinned block.
+    // `ready`: true if a device block holds a batch that the loop has not taken. The copy of the
+    // batch into this block may not have ended. `waiting`: true if a pinned block contains the
+    // batch that is to be copied next.
     [[nodiscard]] bool ready() const noexcept { return !ready_.empty(); }
     [[nodiscard]] bool waiting() const noexcept { return filled_.front() != nullptr; }
 
@@ -163,13 +170,13 @@ public:
         --held_;
         free_.push(s);
     }
-    /// Returns true if the next batch cannot get a device block, because the loop holds all: a
-    /// filled pinned block waits, or there are no pinned blocks (the source copies itself).
+    /// Returns true if the next batch cannot be delivered because the loop holds all device blocks.
+    /// If the loader has pinned blocks, returns false until the next batch is filled.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Returns true if no batch of this pass still has to be filled or copied, so that only the
-    /// ready ones are left for the loop.
+    /// Returns true if no further batch of this pass over the source will become ready. The loop
+    /// can then get only the batches that are ready now.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -179,11 +186,11 @@ public:
         }
         return true;
     }
-    /// Lets the loop end with `why` in place of the first batch not yet assigned to a block, unless
-    /// the loop ends earlier.
+    /// Makes the loop throw `why` after the last batch that is already assigned to a block. Does
+    /// nothing if the loop already ends there or earlier.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// Returns the exception that ends the loop, or null. Forgets the exception: a second call
-    /// returns null.
+    /// Returns the exception with which the loop ends, or null if there is none. Also clears the
+    /// stored exception, so that a second call returns null.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -215,8 +222,8 @@ private:
             passed_ = true;
         }
     }
-    /// Lets the loop end before batch `index`, unless it ends earlier. `why`, if not null, is
-    /// thrown in place of that batch.
+    /// Makes the loop end before batch `index`, unless the loop already ends there or earlier. If
+    /// `why` is not null, the loop throws `why` in place of batch `index`.
     void end_at(std::size_t index, std::exception_ptr why) noexcept {
         if (index >= end_) { return; }
         end_   = index;
@@ -236,14 +243,15 @@ private:
     /// The loop ends before the batch with this index. `none` if the end is not known yet.
     std::size_t end_   = none;
     std::size_t index_ = 0; ///< index of the next batch to be assigned to a block
-    /// Number of device blocks that `take` returned to the loop and `give` has not made free again.
+    /// Number of device blocks that the loop holds: `take` returned them, and `give` has not made
+    /// them free again.
     std::size_t held_  = 0;
     std::size_t slots_ = 0; ///< number of all device blocks
-    /// True while a thread enqueues a copy, or the source itself enqueues copies into a device
-    /// block. No other thread begins a copy then.
+    /// True while a thread enqueues a copy into a device block, or a source that enqueues its own
+    /// copies does so. No other thread begins a copy during this time.
     bool copying_ = false;
-    /// True if, since the last call of `take_passed`, a pinned block has become empty because its
-    /// batch was left out (`last_batch::drop`).
+    /// True if a pinned block has become empty because its batch was left out (`last_batch::drop`).
+    /// `take_passed` sets this to false.
     bool passed_ = false;
 };
 

@@ -10,7 +10,7 @@
 #include <vram/base/tag.hpp>                  // tagged
 #include <vram/concepts/core/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/concepts/core/user_line.hpp>   // user_line, user_code, remembered_line
-#include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/concepts/powers.hpp>           // synchronous_resource, resource
 #include <vram/transfer/core/leak_on_purpose.hpp>
 #include <vram/transfer/core/numa_local.hpp>
 #include <vram/transfer/core/profiler_range.hpp>
@@ -59,21 +59,24 @@ public:
             std::size_t const          budget = options.completion_flags ? options.budget : 0;
             pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback, budget);
         }
+        if constexpr (resource<Device>) { // the program's stream waits for the allocation, too
+            for (slot& s : this->slots_) { Platform::record(s.copied, this->channel_.view()); }
+        }
         thread_ = typename Platform::thread{where_, [this] { run(); }};
     }
     ~unloader_core() { shut_down(); }
 
-    /// Waits until the sink has received all results or something failed, ends the sink's thread,
-    /// and waits for the callbacks and completion flags of the copies.
+    /// Waits until the sink has received all results, or the sink or a copy has failed. Then ends
+    /// the sink's thread, and waits for the callbacks and completion flags of all copies.
     void shut_down() noexcept {
-        // In a forked child process nothing is stopped: the sink's thread exists only in the
-        // parent.
+        // Does nothing in a forked child process: the sink's thread exists only in the parent
+        // process.
         if (!this->in_owning_process()) { return; }
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        // True if all callbacks have run and all completion flags are written. If the wait failed,
-        // a late callback may access this object, so `kept_` keeps it until the process ends.
+        // If the wait for the copies fails, a late callback may still access this object. `kept_`
+        // then keeps the object until the process ends.
         bool const over = this->channel_.drain(memory_.has_flags());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -110,7 +113,9 @@ private:
     device where_;
     /// The line of the program that made the unloader, for reports.
     [[no_unique_address]] remembered_line<Platform> made_;
-    /// Keeps the handle of the stream that writes the results valid, if vram created the stream.
+    /// Keeps the handle of the stream `producer`, which writes the results, valid after its owner
+    /// (such as a `cuda_stream`) was destroyed. Empty if vram did not create the stream. Without
+    /// effect after the owner has released the handle, or after a reset of the device.
     stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;

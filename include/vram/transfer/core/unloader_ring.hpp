@@ -46,14 +46,16 @@ public:
         return owner_.is_current() && !threads_stand_still<Platform>();
     }
 
-    /// Waits for a free device block for the next result, and makes the stream `s` wait for the
-    /// block's last copy. Throws after a failure, or if the program holds all blocks.
+    /// Waits for a free device block for the next result and returns it. Makes the stream `s` wait
+    /// for the last copy out of the block. Throws if the sink or a copy has failed, or if the
+    /// program holds all device blocks.
     slot& take(stream s) {
         expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
         slot* got = nullptr;
         {
             auto held = threads_.hold();
+            rethrow();
             if (held_ == slots_.size()) {
                 throw loader_error{loader_error::reason::all_held, index_, held_, slots_.size()};
             }
@@ -72,8 +74,9 @@ public:
         return *got;
     }
 
-    /// Queues `bytes` bytes of the device block `from`, which the stream `on` writes, as the next
-    /// result, and sets `from` to null. If it throws, `from` is unchanged.
+    /// Queues the device block `from` as the next result, of `bytes` bytes, and sets `from` to
+    /// null. The copy to the host waits for the stream `on`, which writes the block. If this
+    /// function throws, `from` is unchanged.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_owning_process();
         if (bytes > options_.batch_bytes) {
@@ -82,6 +85,7 @@ public:
         }
         if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
         slot& s = *from;
+        if (s.captured(on)) { throw loader_error{loader_error::reason::capturing, index_}; }
         s.record_users(on);
         from    = nullptr;
         s.size  = bytes;
@@ -102,11 +106,12 @@ public:
         }
         threads_.notify();
     }
-    /// Blocks the calling thread until the streams that write the device block `s` (`on` and those
-    /// added by `record_stream`) are done, then makes the block free. If a wait fails, the block is
-    /// not used again, and counts as held, so that `take` throws instead of waiting forever.
+    /// Makes the device block `s` of an unsent result free. First blocks the calling thread until
+    /// the streams that write the block are done: `on`, and those added by `record_stream`. If a
+    /// wait fails, the block is not used again, and counts as held by the program.
     void drop(slot& s, stream on) noexcept {
-        // A forked child process must not touch the block and its streams: the parent uses them.
+        // Does nothing in a forked child process, because the block and its streams belong to the
+        // parent process.
         if (!in_owning_process()) { return; }
         if (s.finish_users(on)) { give_back(s); }
     }
@@ -141,8 +146,9 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results or something has failed, then tells the sink's
-    /// thread to end. Reports an exception that no call has thrown to the error sink.
+    /// Waits until the sink has received all results, or the sink or a copy has failed. Then tells
+    /// the sink's thread to end. If no call of the program has thrown the exception of the failure,
+    /// reports the exception (`set_error_sink`).
     void stop() noexcept {
         bool lost = false;
         {
@@ -162,13 +168,13 @@ protected:
         threads_.wait_for_copies(held, channel_, [&] {
             return stopping_ || problem_ != nullptr || copied_.front() != nullptr;
         });
-        if (problem_ != nullptr) { // after a failure, the sink receives no further result
+        if (problem_ != nullptr) { // after a failure, only `stop` ends the wait
             threads_.wait(held, [&] { return stopping_; });
         }
         return stopping_ ? nullptr : copied_.pop();
     }
-    /// Makes the pinned block `p` empty after the sink has returned. Stores `problem`, if not null,
-    /// which later `take` and `finish` throw.
+    /// Makes the pinned block `p` empty after the sink has returned. `problem`: exception of the
+    /// sink, or null. The first such exception is thrown by each later call of `take` and `finish`.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = threads_.hold();
@@ -188,12 +194,13 @@ protected:
 
 private:
     /// Throws `loader_error{forked}` in a forked child process, or if the process is ending and its
-    /// threads are simulated. Takes no lock, because one held at the fork stays locked.
+    /// threads are simulated. Takes no lock, because the child never gets a lock that another
+    /// thread held during the fork.
     void expect_owning_process() const {
         if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// Enqueues copies as long as a full device block and an empty pinned block exist. Returns at
+    /// Enqueues copies of sent results into empty pinned blocks, as long as both exist. Returns at
     /// once if another thread is enqueueing a copy, or after a failure.
     void copy_all() noexcept {
         for (;;) {
@@ -228,16 +235,16 @@ private:
         fail(std::move(why), "a copy", none);
     }
 
-    /// Stores the exception `why`, the part that threw it (`what`), and the number `index` of its
-    /// result. Does nothing if an exception is stored already. The lock must be held.
+    /// Stores the exception `why`, unless an exception is stored already. `what`: the part that
+    /// failed, such as "the sink". `index`: index of the result that failed. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
         failed_  = what;
         at_      = index;
     }
-    /// Reports the stored exception to the program's error sink (`set_error_sink`). Called at the
-    /// end, when no later call can throw it.
+    /// Reports the stored exception to the program's error sink (`set_error_sink`). Called when the
+    /// unloader ends, because no later call can throw the exception.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {
@@ -265,18 +272,19 @@ private:
 
     owning_process   owner_;
     slot_queue<slot> free_;
-    /// Device blocks with a sent result whose copy is not enqueued yet, oldest first.
+    /// Device blocks with a result that was sent; the oldest is first. The copies of these results
+    /// to the host are not enqueued yet.
     slot_queue<slot>   full_;
     slot_queue<pinned> empty_;
     slot_order<pinned> copied_; ///< pinned blocks with results that wait for the sink, in order
     std::exception_ptr problem_;
-    /// What failed, for the report of `problem_`: "the sink" or "the copy", for the result number
-    /// `at_`, or "a copy" if the device failed.
+    /// Text for the report of `problem_`: "the sink" or "the copy" if the result that failed is
+    /// known, otherwise "a copy".
     char const* failed_ = "";
     std::size_t at_     = none; ///< index of the result that failed; `none` if unknown
     std::size_t index_  = 0;
-    std::size_t held_   = 0; ///< number of device blocks taken, and neither sent nor given back
-    /// Number of results that are being copied, wait for the sink, or are with the sink.
+    std::size_t held_   = 0; ///< number of device blocks that the program got and still holds
+    /// Number of results for which a copy has begun and the sink has not returned yet.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;
     bool        stopping_  = false;

@@ -11,13 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory> // unique_ptr, make_unique
+#include <utility>
 #include <vector> // vector
 
 namespace vram {
 namespace detail {
 
-/// Measures the use of each batch by a timed event at the start and one at the end. If no pair of
-/// events is free, a use is not timed.
+/// Measures how long the loop uses each batch: records a timed event at the start of the use, and
+/// another at the release. If no pair of events is free, the use of that batch is not measured.
 ///
 /// Threads   One thread calls `begin` and `sum`; any thread may call `end`.
 template <class Platform>
@@ -53,14 +54,21 @@ public:
         if constexpr (has_timing<Platform>) {
             if (pairs_.empty() || s.use == untimed) { return; }
             pair& p = *pairs_[s.use];
-            s.use   = untimed;
             Platform::record(p.to, on);
+            s.use = untimed;
             p.now.store(state::ended, std::memory_order_release);
         }
     }
 
-    /// Returns the device time in nanoseconds from delivery to release, summed over the batches
-    /// whose use was timed and is complete.
+    /// Ends the use of the batch in `s` without measuring it, also after a failed `end`. Does
+    /// nothing after a successful `end`.
+    void leave_out([[maybe_unused]] slot<Platform>& s) noexcept {
+        if (pairs_.empty() || s.use == untimed) { return; }
+        pairs_[std::exchange(s.use, untimed)]->now.store(state::idle, std::memory_order_release);
+    }
+
+    /// Returns the sum of the measured device times in nanoseconds. The time of a batch begins when
+    /// the loop gets the batch and ends at its release. Uses that are not complete are left out.
     [[nodiscard]] std::uint64_t sum() {
         for (auto const& p : pairs_) { read(*p); }
         return sum_;
@@ -86,8 +94,8 @@ private:
         }
     };
 
-    /// Skips the event pairs of batches that are still in use, so that one long-lived batch does
-    /// not stop the timing of the others.
+    /// Advances `next_` past the event pairs of batches that are still in use. Without this call, a
+    /// batch that is held for a long time would prevent the timing of all later batches.
     void pass_over_held() noexcept {
         for (std::size_t i = 0; i < pairs_.size(); ++i, ++next_) {
             pair const& p = *pairs_[next_ % pairs_.size()];
@@ -103,7 +111,7 @@ private:
         }
     }
 
-    /// Pointers, because a pair of events cannot be moved.
+    /// Pairs of events. Each is allocated separately, because a `pair` cannot be moved.
     std::vector<std::unique_ptr<pair>> pairs_;
     std::size_t                        next_ = 0;
     std::uint64_t                      sum_  = 0;
