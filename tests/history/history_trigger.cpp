@@ -106,12 +106,17 @@ TEST_CASE(
     int const                         status = status_of_child([&] {
         history log;
         std::signal(SIGTERM, SIG_DFL);
-        history_trigger{log, parents.path(), history_columns}.on_signal(SIGTERM);
-        int const ended = status_of_child([&] {
+        std::signal(SIGHUP, [](int) {});
+        history_trigger{log, parents.path(), history_columns}.on_signal(SIGTERM).on_signal(SIGHUP);
+        // Waits until the thread of the trigger has started. A child that is forked while another
+        // thread starts finds locks of AddressSanitizer taken.
+        ::raise(SIGHUP);
+        bool const started = std::remove(parents.path().c_str()) == 0;
+        int const  ended   = status_of_child([&] {
             history_trigger{log, childs.path(), history_columns}.on_signal(SIGTERM);
             ::raise(SIGTERM);
         });
-        ::_exit(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM ? 0 : 1);
+        ::_exit(started && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM ? 0 : 1);
     });
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 0);

@@ -193,17 +193,21 @@ private:
             for (int signal = 1; signal != most; ++signal) {
                 std::uint64_t const request = wanted_[signal].load();
                 if (request == done_[signal].load()) { continue; }
-                std::vector<std::function<void()>> works;
-                {
-                    std::lock_guard const held{mutex_};
-                    for (auto const& [of, work] : works_) {
-                        if (of == signal) { works.push_back(work); }
-                    }
-                }
-                for (auto const& work : works) { work(); }
+                call_functions(signal);
                 done_[signal].store(request);
             }
         }
+    }
+
+    void call_functions(int arrived) {
+        std::vector<std::function<void()>> works;
+        {
+            std::lock_guard const held{mutex_};
+            for (auto const& [signal, work] : works_) {
+                if (signal == arrived) { works.push_back(work); }
+            }
+        }
+        for (auto const& work : works) { work(); }
     }
 
     static inline constinit std::atomic<signal_writer*> self_{nullptr};
