@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 
 namespace capture_table {
 
@@ -48,6 +49,12 @@ struct world {
         (void)cudaGetLastError();
     }
 };
+
+cudaStreamCaptureStatus status_of(cudaStream_t s) {
+    cudaStreamCaptureStatus status{};
+    cuda_check(cudaStreamIsCapturing(s, &status));
+    return status;
+}
 
 using call = std::function<cudaError_t(world&)>;
 
@@ -168,6 +175,60 @@ TEST_CASE("captures: an event that is recorded during the capture") {
         cuda_check(cudaStreamWaitEvent(w.s, w.inside, 0));
         return status;
     });
+}
+
+TEST_CASE("captures: the end on another thread is refused, and ends the capture without a graph") {
+    machine const here;
+    for (cudaStreamCaptureMode const mode :
+         {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+          cudaStreamCaptureModeRelaxed}) {
+        CAPTURE(static_cast<int>(mode));
+        bool const  relaxed = mode == cudaStreamCaptureModeRelaxed;
+        world       w;
+        cudaGraph_t graph = nullptr;
+        cudaError_t ended = cudaSuccess;
+        cuda_check(cudaStreamBeginCapture(w.s, mode));
+        cuda_check(cudaEventRecord(w.inside, w.s));
+        cuda_check(cudaStreamWaitEvent(w.t, w.inside, 0));
+        cuda_check(cudaEventRecord(w.elsewhere, w.t));
+        cuda_check(cudaStreamWaitEvent(w.s, w.elsewhere, 0));
+        std::thread{[&] { ended = cudaStreamEndCapture(w.s, &graph); }}.join();
+        CHECK(ended == (relaxed ? cudaSuccess : cudaErrorStreamCaptureWrongThread));
+        CHECK((graph != nullptr) == relaxed);
+        CHECK(status_of(w.s) == cudaStreamCaptureStatusNone);
+        CHECK(status_of(w.t) == cudaStreamCaptureStatusNone);
+        CHECK(cudaStreamSynchronize(w.s) == cudaSuccess);
+        if (graph != nullptr) { cuda_check(cudaGraphDestroy(graph)); }
+    }
+}
+
+TEST_CASE("captures: a stream may be destroyed during the capture, the first one ends it") {
+    machine const here;
+    world         w;
+    cudaStream_t  gone  = nullptr;
+    cudaGraph_t   graph = nullptr;
+    for (bool const joins : {false, true}) {
+        CAPTURE(joins);
+        cuda_check(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
+        cuda_check(cudaStreamBeginCapture(w.s, cudaStreamCaptureModeGlobal));
+        cuda_check(cudaEventRecord(w.inside, w.s));
+        cuda_check(cudaStreamWaitEvent(gone, w.inside, 0));
+        cuda_check(cudaEventRecord(w.elsewhere, gone));
+        if (joins) { cuda_check(cudaStreamWaitEvent(w.s, w.elsewhere, 0)); }
+        cuda_check(cudaStreamDestroy(gone));
+        CHECK(status_of(w.s) == cudaStreamCaptureStatusActive);
+        CHECK(cudaStreamEndCapture(w.s, &graph) ==
+              (joins ? cudaSuccess : cudaErrorStreamCaptureUnjoined));
+        (void)cudaGetLastError();
+        if (graph != nullptr) { cuda_check(cudaGraphDestroy(std::exchange(graph, nullptr))); }
+    }
+    cuda_check(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
+    cuda_check(cudaStreamBeginCapture(gone, cudaStreamCaptureModeGlobal));
+    cuda_check(cudaEventRecord(w.inside, gone));
+    cuda_check(cudaStreamWaitEvent(w.t, w.inside, 0));
+    cuda_check(cudaStreamDestroy(gone));
+    CHECK(status_of(w.t) == cudaStreamCaptureStatusNone);
+    CHECK(cudaStreamEndCapture(w.t, &graph) == cudaErrorIllegalState);
 }
 
 TEST_CASE("captures: calls about other objects") {

@@ -161,6 +161,45 @@ TEST_CASE("sim_graph: unjoined work of a stream that joined makes the capture in
     CHECK_FALSE(t.view().capturing());
 }
 
+TEST_CASE("sim_graph: a stream of a capture may be destroyed, and its work must be joined") {
+    sim_node   node{traced()};
+    sim_stream s;
+    sim_event  fork, join;
+    for (int const joined : {0, 1, 2}) {
+        CAPTURE(joined);
+        sim_graph::begin(s);
+        fork.record(s);
+        std::optional<sim_stream> t{std::in_place};
+        fork.wait(*t);
+        sim_launch(*t, {});
+        join.record(*t);
+        if (joined == 1) { join.wait(s); }
+        t.reset();
+        if (joined == 2) { join.wait(s); }
+        CHECK(s.view().capturing());
+        CHECK(status_of([&] { static_cast<void>(sim_graph::end(s)); }) ==
+              (joined != 0 ? sim_status::ok : sim_status::capture_invalid));
+    }
+}
+
+TEST_CASE("sim_graph: a capture ends if the stream on which it began is destroyed") {
+    sim_node                  node{traced()};
+    std::optional<sim_stream> s{std::in_place};
+    sim_stream                t;
+    sim_event                 fork;
+    sim_graph::begin(*s);
+    fork.record(*s);
+    fork.wait(t);
+    s.reset();
+    CHECK_FALSE(t.view().capturing());
+    CHECK(status_of([&] { (void)fork.done(); }) == sim_status::captured_event);
+    CHECK(status_of([&] { static_cast<void>(sim_graph::end(t)); }) == sim_status::capture_invalid);
+    int ran = 0;
+    sim_launch(t, {}, [&] { ++ran; });
+    t.synchronize();
+    CHECK(ran == 1);
+}
+
 TEST_CASE(
     "sim_graph: the mode determines the threads with synchronous copies that break a capture") {
     sim_node   node{traced()};
@@ -224,7 +263,8 @@ TEST_CASE("sim_graph: a capture ends on its first stream, begins once, and never
 
 TEST_CASE("sim_graph: only the thread that began a capture ends it, unless its mode is relaxed") {
     sim_node   node{traced()};
-    sim_stream s;
+    sim_stream s, t;
+    sim_event  fork;
     auto const end_elsewhere = [&] {
         sim_status  seen = sim_status::ok;
         std::thread other{[&] { seen = status_of([&] { static_cast<void>(sim_graph::end(s)); }); }};
@@ -234,9 +274,14 @@ TEST_CASE("sim_graph: only the thread that began a capture ends it, unless its m
     for (sim_capture_mode const mode :
          {sim_capture_mode::global, sim_capture_mode::thread_local_only}) {
         sim_graph::begin(s, mode);
+        fork.record(s);
+        fork.wait(t);
         CHECK(end_elsewhere() == sim_status::capture_wrong_thread);
-        CHECK(s.view().capturing());
-        CHECK(sim_graph::end(s).size() == 0); // the refused call has not broken the capture
+        CHECK_FALSE(
+            s.view().capturing()); // the refused call has ended the capture, without a graph
+        CHECK_FALSE(t.view().capturing());
+        CHECK(status_of([&] { static_cast<void>(sim_graph::end(s)); }) ==
+              sim_status::capture_invalid);
     }
     sim_graph::begin(s, sim_capture_mode::relaxed);
     CHECK(end_elsewhere() == sim_status::ok);
@@ -555,6 +600,53 @@ TEST_CASE("sim_graph: memory that a capture allocates is live in each launch, an
     REQUIRE(g.node.reports().size() == 1);
     CHECK(g.node.take_reports().front().kind == sim_mistake::use_after_free);
     CHECK(async.usage().live == 0);
+}
+
+TEST_CASE("sim_graph: a launch that allocates memory again waits for a queued free of it") {
+    graph_scene        g;
+    sim_async_resource async;
+    sim_graph::begin(g.s);
+    void* const q = async.allocate(g.s, 4096);
+    sim_launch(g.s, {.name = "writer", .writes = {{q, 4096}}, .duration = 3us});
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    g.s.synchronize();
+    sim_launch(g.t, {.name = "reader", .reads = {{q, 4096}}, .duration = 20us});
+    async.deallocate(g.t, q, 4096);
+    sim_call_host(g.t, sim_host_work{.name = "later", .duration = 50us}, [] {});
+    sim_time const before = g.node.now();
+    graph.launch(g.s);
+    CHECK(async.usage().live == 4096);
+    CHECK(async.usage().pending == 0);
+    g.s.synchronize();
+    CHECK(g.node.now() - before == 23us);
+    g.t.synchronize();
+    sim_launch(g.s, {.name = "again", .writes = {{q, 4096}}});
+    async.deallocate(g.s, q, 4096);
+    g.s.synchronize();
+    CHECK(async.usage().live == 0);
+    CHECK(g.node.reports().empty());
+}
+
+TEST_CASE("sim_graph: the wait of a launch for a queued free orders nothing else") {
+    graph_scene        g;
+    sim_async_resource async;
+    void* const        other = async.allocate(g.t, 4096);
+    g.t.synchronize();
+    sim_graph::begin(g.s);
+    void* const q = async.allocate(g.s, 4096);
+    sim_launch(g.s, {.name = "writer", .writes = {{q, 4096}, {other, 4096}}});
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    g.s.synchronize();
+    sim_launch(g.t, {.name = "reader", .reads = {{q, 4096}, {other, 4096}}});
+    async.deallocate(g.t, q, 4096);
+    graph.launch(g.s);
+    REQUIRE(g.node.reports().size() == 1);
+    CHECK(g.node.take_reports().front().kind == sim_mistake::race);
+    sim_device{}.synchronize();
+    async.deallocate(g.s, q, 4096);
+    async.deallocate(g.s, other, 4096);
 }
 
 TEST_CASE("sim_graph: a captured free that is not ordered after an earlier use is reported") {

@@ -26,8 +26,8 @@ enum class sim_status {
     /// `sim_graph::end` failed. An illegal call invalidated the capture, the capture did not begin
     /// on this stream, or captured work of another stream was not joined to this stream.
     capture_invalid,
-    /// A thread called `sim_graph::end` for a capture that another thread began. The capture
-    /// continues.
+    /// A thread called `sim_graph::end` for a capture that another thread began. The capture has
+    /// ended, and there is no graph.
     capture_wrong_thread,
     capture_isolation, ///< a captured stream would depend on work outside its graph
     /// Work on the legacy default stream, or a wait for or a query of it, while a blocking stream

@@ -53,6 +53,7 @@ public:
     /// Ends the capture that began on `stream` and returns the graph. Throws
     /// `sim_error{capture_invalid}` if the capture is invalid or incomplete. Throws
     /// `sim_error{capture_wrong_thread}` if another thread began it, unless its mode is `relaxed`.
+    /// The capture ends in each of these cases.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         detail::sim_stream_state& s = stream.state();
@@ -61,24 +62,16 @@ public:
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
         }
-        if (s.capture->mode != sim_capture_mode::relaxed &&
-            s.capture->owner != std::this_thread::get_id()) {
-            throw sim_error{sim_status::capture_wrong_thread, where};
-        }
         std::shared_ptr<detail::sim_graph_state> const graph   = s.capture;
         std::vector<bool> const                        ordered = before(*graph, s.capture_deps);
-        for (detail::sim_device_state& d : s.machine->devices) {
-            for (detail::sim_stream_state* const other : d.streams) {
-                if (other->capture != graph) { continue; }
-                for (std::size_t const node : other->capture_deps) {
-                    graph->broken = graph->broken || !ordered[node];
-                }
-                other->capture.reset();
-                --d.captured;
-            }
+        detail::end_capture(*graph, s.machine->captures, s.machine->devices);
+        if (graph->mode != sim_capture_mode::relaxed &&
+            graph->owner != std::this_thread::get_id()) {
+            throw sim_error{sim_status::capture_wrong_thread, where};
         }
-        std::erase(s.machine->captures, graph.get());
-        graph->ended = true;
+        for (std::size_t const node : graph->left) {
+            graph->broken = graph->broken || !ordered[node];
+        }
         if (graph->broken) { throw sim_error{sim_status::capture_invalid, where}; }
         find_branches(*graph);
         return sim_graph{graph};

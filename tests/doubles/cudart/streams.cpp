@@ -44,6 +44,13 @@ cudaError_t stale(CUevent_st const& event) {
     return cudaErrorCapturedEvent;
 }
 
+/// Ends a capture: removes all streams from it.
+void end_capture(machine& m, std::shared_ptr<capture> ended) {
+    for (auto& [handle, stream] : m.streams) {
+        if (stream->captured == ended) { stream->captured = nullptr; }
+    }
+}
+
 /// Returns true if the legacy default stream of `device` is blocked by a captured blocking stream.
 bool blocked_by_capture(machine& m, CUstream_st const& s) {
     if (s.own || s.view == vram::sim_stream_view::per_thread(m.device(s.device))) { return false; }
@@ -86,6 +93,9 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
             return cudaErrorInvalidResourceHandle;
         }
         found->second->own.reset();
+        if (found->second->captured != nullptr && found->second->origin) {
+            end_capture(m, found->second->captured);
+        }
         found->second->captured.reset();
         m.spare_streams.push_back(std::move(found->second));
         m.streams.erase(found);
@@ -296,9 +306,11 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* gra
             s.captured->intact = false;
             return cudaErrorStreamCaptureUnmatched;
         }
-        auto const ended = std::exchange(s.captured, nullptr);
-        for (auto& [handle, other] : m.streams) {
-            if (other->captured == ended) { other->captured = nullptr; }
+        auto const ended = s.captured;
+        end_capture(m, ended);
+        bool const relaxed = ended->mode == cudaStreamCaptureModeRelaxed;
+        if (!relaxed && ended->thread != std::this_thread::get_id()) {
+            return cudaErrorStreamCaptureWrongThread;
         }
         if (!ended->intact) { return cudaErrorStreamCaptureInvalidated; }
         if (!ended->joined.empty()) { return cudaErrorStreamCaptureUnjoined; }

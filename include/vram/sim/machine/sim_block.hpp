@@ -31,6 +31,8 @@ struct sim_block {
     /// True while a free of the block is queued on a stream, or waits for the device. Earlier work
     /// may still use the block then.
     bool busy = false;
+    /// Number of that free among the frees of its pool, see `sim_pool::pending`.
+    std::uint64_t ticket = 0;
     /// True if devices may access the block. For a mapping of physical memory,
     /// `sim_pages::set_access` sets this member.
     bool granted = true;

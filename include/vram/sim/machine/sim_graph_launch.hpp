@@ -42,6 +42,9 @@ public:
             queue_.admit_memory(n.task);
         }
         queue_.begin_action(s);
+        for (sim_graph_state::node const& n : g.nodes) {
+            if (n.allocates != nullptr && n.allocates->busy) { follow_free(*n.allocates, s); }
+        }
         queue_.wait_for(s, g.last);
         if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
         while (s.branch_slots.size() + 1 < g.branches) {
@@ -96,6 +99,19 @@ public:
     }
 
 private:
+    /// Called before a launch that allocates `block` again while a free of it is still queued. As
+    /// on a GPU (measured), the launch waits for that free.
+    void follow_free(sim_block& block, sim_stream_state& s) {
+        block.busy                           = false;
+        block.history                        = {};
+        std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
+        if (pool == nullptr) { return; }
+        auto const queued = pool->pending.find(block.ticket);
+        if (queued == pool->pending.end()) { return; }
+        queue_.wait_for(s, queued->second.place);
+        s.vclock.join_by_resource(queued->second.vclock);
+        pool->remove(block.ticket);
+    }
     /// Called for each launched node. If the node allocates or frees a block, marks the block as
     /// live or freed, and updates the live bytes of its pool. Reports a second free of the block.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op,

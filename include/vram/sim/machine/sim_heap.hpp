@@ -124,6 +124,7 @@ public:
         m_.checker.released(*block, step, s.vclock, in_resource_call());
         std::uint64_t const ticket = ++pool->tickets;
         block->freed = block->busy = true;
+        block->ticket              = ticket;
         if (!block->outlives || std::exchange(block->counted_live, false)) {
             pool->live -= block->counted;
         }
@@ -138,15 +139,15 @@ public:
                 s,
                 {.name      = "free",
                  .device    = s.device,
-                 .completed = [m = &m_, pool, block, slot = s.slot,
-                               ticket] { complete_free(*m, *pool, *block, slot, ticket); },
+                 .completed = [m = &m_, pool, at = block->begin, slot = s.slot,
+                               ticket] { complete_free(*m, *pool, at, slot, ticket); },
                  .where     = call_.where},
                 true);
             pool->pending.find(ticket)->second.place = {op, op->number};
             if (idle) { s.idle_free = op->number; }
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);
-            complete_free(m_, *pool, *block, s.slot, ticket);
+            complete_free(m_, *pool, block->begin, s.slot, ticket);
         }
         return true;
     }
@@ -315,13 +316,17 @@ private:
                 .count  = s.count};
     }
 
-    /// Completes the free of `block` that was queued under the number `ticket` on the stream with
-    /// the index `slot`. Called when the stream reaches the free in simulated time.
-    static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block, std::size_t slot,
+    /// Completes the free of the block at `p` that was queued under the number `ticket` on the
+    /// stream with the index `slot`. Called when the stream reaches the free in simulated time.
+    static void complete_free(sim_machine& m, sim_pool& pool, std::uintptr_t p, std::size_t slot,
                               std::uint64_t ticket) {
-        ++m.schedule.figures(block.device).frees;
-        // May erase the record of `block`, so nothing below uses the record.
-        m.memory.space(block.kind, block.device).retire(block);
+        ++m.schedule.figures(pool.device).frees;
+        sim_space&       space = m.memory.space(sim_kind::device_async, pool.device);
+        sim_block* const block = space.before(p);
+        // If a launch of a graph has allocated the block again, the block stays live.
+        bool const waits = block != nullptr && block->begin == p && block->pool == &pool &&
+                           block->busy && block->ticket == ticket;
+        if (waits) { space.retire(*block); }
         pool.remove(ticket);
         complete_place(pool, slot, ticket);
         sim_room::shrink(m, pool);

@@ -102,10 +102,10 @@ public:
         return s;
     }
 
-    /// Called when the owner of the stream `s` is destroyed. Invalidates the capture of `s`.
+    /// Called when the owner of the stream `s` is destroyed. Ends a capture that began on `s`.
     /// Increments `ends`, unless `s` was created with `raw`.
     void end_stream(sim_stream_state& s) noexcept {
-        break_capture(s);
+        end_capture_of(s);
         if (s.announced) {
             s.ended = true;
             ends.fetch_add(1, std::memory_order_release);
@@ -122,7 +122,7 @@ public:
     /// work. A new stream may reuse the state.
     void destroy_stream(sim_stream_state& s) noexcept {
         sim_device_state& d = at(s.device);
-        break_capture(s);
+        end_capture_of(s);
         s.id                    = 0;
         s.ended                 = false;
         auto const leave_behind = [&](sim_moments& orphans, vector_clock& vclock) {
@@ -374,15 +374,11 @@ public:
     std::size_t managed_used = 0;
 
 private:
-    void break_capture(sim_stream_state& s) noexcept {
+    void end_capture_of(sim_stream_state& s) noexcept {
         if (!s.capture) { return; }
-        s.capture->broken = true;
-        if (s.capture->origin == &s) {
-            std::erase(captures, s.capture.get());
-            s.capture->ended = true;
-        }
-        s.capture.reset();
-        --at(s.device).captured;
+        std::shared_ptr<sim_graph_state> const graph = s.capture;
+        if (graph->origin != &s) { return leave_capture(s, at(s.device)); }
+        end_capture(*graph, captures, devices);
     }
     /// If `v` has room for fewer than `n` elements, reserves `2 * n`, so that few calls allocate.
     template <class Type>

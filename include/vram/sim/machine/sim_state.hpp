@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>        // shared_ptr
+#include <new>           // bad_alloc
 #include <thread>        // thread::id
 #include <unordered_map> // unordered_map
 #include <utility>
@@ -56,6 +57,9 @@ struct sim_graph_state {
     sim_capture_mode        mode{};
     bool                    broken = false; ///< true if an illegal call has invalidated the capture
     bool                    ended  = false; ///< true after the capture has ended
+    /// For each stream that has left the capture: the indices of the nodes that would have preceded
+    /// its next node. `sim_graph::end` fails unless the origin follows all of them.
+    std::vector<std::size_t> left;
 };
 
 /// The state of a stream. A new stream reuses the object of a destroyed one, but never its id.
@@ -267,6 +271,27 @@ struct sim_device_state {
         return capacity > used + taken ? capacity - used - taken : 0;
     }
 };
+
+/// Removes the stream `s` of the device `d` from the capture that it is in.
+inline void leave_capture(sim_stream_state& s, sim_device_state& d) noexcept {
+    sim_graph_state& graph = *s.capture;
+    try {
+        graph.left.insert(graph.left.end(), s.capture_deps.begin(), s.capture_deps.end());
+    } catch (std::bad_alloc const&) { graph.broken = true; }
+    s.capture.reset(); // may destroy the graph
+    --d.captured;
+}
+/// Removes all streams from the capture into `graph`, and `graph` from the captures in progress.
+inline void end_capture(sim_graph_state& graph, std::vector<sim_graph_state*>& captures,
+                        std::vector<sim_device_state>& devices) noexcept {
+    for (sim_device_state& d : devices) {
+        for (sim_stream_state* const s : d.streams) {
+            if (s->capture.get() == &graph) { leave_capture(*s, d); }
+        }
+    }
+    std::erase(captures, &graph);
+    graph.ended = true;
+}
 
 } // namespace detail
 } // namespace vram
