@@ -315,6 +315,52 @@ PAIR(capture_ended_by_another_thread, refused(sim_status::capture_wrong_thread),
     MISTAKE(static_cast<void>(seen == sim_status::ok ? 0 : throw sim_error{seen}));
 }
 
+PAIR(capture_after_its_end_on_another_thread, refused(sim_status::capture_invalid),
+     "cudaErrorStreamCaptureWrongThread: the refused call has ended the capture") {
+    sim_stream const s;
+    sim_graph::begin(s);
+    std::thread other{[&] {
+        if (right) { return; }
+        try {
+            static_cast<void>(sim_graph::end(s));
+        } catch (sim_error const&) {}
+    }};
+    other.join();
+    MISTAKE(static_cast<void>(sim_graph::end(s)));
+}
+
+PAIR(captured_stream_destroyed_before_it_is_joined, refused(sim_status::capture_invalid),
+     "cudaErrorStreamCaptureUnjoined: a stream may be destroyed, but its work must be joined") {
+    block const      p;
+    sim_stream const s;
+    sim_graph::begin(s);
+    {
+        sim_stream const t;
+        follows(t, s);
+        writes(t, p);
+        if (right) { follows(s, t); }
+    }
+    MISTAKE(static_cast<void>(sim_graph::end(s)));
+}
+
+PAIR(memory_of_a_graph_freed_again, double_free,
+     "cudaFreeAsync: the next launch allocates the memory again, after the queued free") {
+    sim_async_resource memory;
+    sim_stream const   s, t;
+    sim_graph::begin(s);
+    void* const p = memory.allocate(s, 4096);
+    writes(s, {p, 4096});
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    s.synchronize();
+    reads(t, {p, 4096});
+    memory.deallocate(t, p, 4096);
+    if (right) { graph.launch(s); }
+    s.synchronize();
+    t.synchronize();
+    MISTAKE(memory.deallocate(s, p, 4096));
+}
+
 PAIR(legacy_waits_for_a_captured_event, refused(sim_status::stream_capturing),
      "cudaStreamLegacy: the legacy default stream cannot be captured") {
     block const      p;

@@ -131,6 +131,65 @@ PAIR(pool_memory_of_another_device_with_peers, peer_access,
     memory.deallocate_sync(p, 4096);
 }
 
+PAIR(fill_without_peer_access, peer_access,
+     "cudaMemset: the device of the stream needs peer access (cudaErrorInvalidValue)", .devices = 2,
+     .peer_access = false) {
+    block const      p{kind::device, 1};
+    sim_stream const s;
+    if (right) { sim_device{0}.set_peer_access(sim_device{1}, true); }
+    MISTAKE(fills(s, p));
+}
+
+PAIR(fill_on_a_stream_of_the_other_device, peer_access,
+     "cudaMemset: the device of the stream needs peer access (cudaErrorInvalidValue)", .devices = 2,
+     .peer_access = false) {
+    block const      p{kind::device, 1};
+    sim_stream const s = stream_of(right ? 1 : 0);
+    MISTAKE(fills(s, p));
+}
+
+PAIR(copy_of_pool_memory_without_access, peer_access,
+     "cudaMemPoolSetAccess: copies on streams of another device need it (cudaErrorInvalidValue)",
+     .devices = 2, .peer_access = false) {
+    sim_async_resource memory{sim_device{1}};
+    block const        q;
+    sim_stream const   s;
+    void* const        p = memory.allocate_sync(4096);
+    if (right) { memory.allow_access(sim_device{0}); }
+    MISTAKE(copies(s, {p, 4096}, q));
+    s.synchronize();
+    memory.deallocate_sync(p, 4096);
+}
+
+PAIR(copy_of_pool_memory_with_peer_access, peer_access,
+     "cudaMemPoolSetAccess: cudaDeviceEnablePeerAccess does not apply to the memory of a pool",
+     .devices = 2, .peer_access = false) {
+    sim_async_resource memory{sim_device{1}};
+    block const        host{kind::pinned};
+    sim_device{0}.set_peer_access(sim_device{1}, true);
+    sim_stream const s = stream_of(right ? 1 : 0);
+    void* const      p = memory.allocate_sync(4096);
+    MISTAKE(copies(s, {p, 4096}, host));
+    s.synchronize();
+    memory.deallocate_sync(p, 4096);
+}
+
+PAIR(copy_of_pool_memory_without_its_device, peer_access,
+     "cudaMemcpyPeerAsync: a copy that names both devices needs no access", .devices = 2,
+     .peer_access = false) {
+    sim_async_resource memory{sim_device{1}};
+    block const        q;
+    sim_stream const   s;
+    void* const        p = memory.allocate_sync(4096);
+    if (right) {
+        sim_copy(s, p, sim_device{1}, q.data(), sim_device{0}, 4096);
+    } else {
+        MISTAKE(copies(s, {p, 4096}, q));
+    }
+    s.synchronize();
+    memory.deallocate_sync(p, 4096);
+}
+
 PAIR(launch_on_a_stream_of_another_device, not_checked(sim_status::invalid_handle),
      "A kernel launch fails if the stream is not of the current device", .devices = 2) {
     block const      p{kind::device, 1};
@@ -818,6 +877,15 @@ PAIR(mapping_of_another_device, peer_access,
     pages const      p;
     sim_stream const s = stream_of(right ? 0 : 1);
     MISTAKE(writes(s, p.first()));
+}
+
+PAIR(copy_of_a_mapping_of_another_device, peer_access,
+     "cuMemSetAccess: copies on streams of another device need it (cudaErrorInvalidValue)",
+     .devices = 2, .page = 64_KiB, .peer_access = false) {
+    pages const      p;
+    block const      host{kind::pinned};
+    sim_stream const s = stream_of(right ? 0 : 1);
+    MISTAKE(copies(s, p.first(), host.first_half()));
 }
 
 PAIR(unmapping_of_half_a_mapping, refused(sim_status::invalid_value),

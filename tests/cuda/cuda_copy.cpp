@@ -4,6 +4,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "machine.hpp"
 
+#include <vram/cuda/cuda_async_resource.hpp>
 #include <vram/cuda/cuda_stream.hpp>
 
 #include <numeric> // iota
@@ -132,6 +133,36 @@ TEST_CASE("cuda_copy: bytes are copied between devices, named or not") {
     CHECK(to == from);
     CHECK_THROWS_AS(cuda_copy(s, other, cuda_device{99}, first.p, cuda_device{0}, 256), cuda_error);
     cuda_check(cudaFree(other));
+}
+
+TEST_CASE("cuda_copy: memory of a pool of another device needs access, or both devices named") {
+    machine const here;
+    if (!tests::two_devices()) { return; }
+    cuda_device const   first{0}, second{1};
+    cuda_stream const   s{first}, far{second};
+    cuda_async_resource memory{second};
+    device_bytes const  near{1000};
+    void* const         p       = memory.allocate(far, 1000);
+    auto const          refused = [&](auto const& copy) {
+        far.synchronize();
+        try {
+            copy();
+        } catch (cuda_error const& e) { return e.status() == cudaErrorInvalidValue; }
+        s.synchronize();
+        return false;
+    };
+#ifndef VRAM_CUDART_DOUBLE // the double reports the mistake instead
+    CHECK(refused([&] { cuda_copy(s, near.p, p, 1000); }));
+    CHECK(refused([&] { cuda_copy(s, p, near.p, 1000); }));
+#endif
+    CHECK_FALSE(refused([&] { cuda_copy(s, p, second, near.p, first, 1000); }));
+    CHECK_FALSE(refused([&] { cuda_copy(far, near.p, p, 1000); }));
+    if (first.can_access(second)) {
+        memory.pool().allow_access(first);
+        CHECK_FALSE(refused([&] { cuda_copy(s, p, near.p, 1000); }));
+    }
+    memory.deallocate(far, p, 1000);
+    far.synchronize();
 }
 
 TEST_CASE("cuda_copy: an impossible box is a broken contract") {

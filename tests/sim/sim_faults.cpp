@@ -198,6 +198,7 @@ TEST_CASE("sim_faults: work that uses memory of a lost device is refused on ever
           "launches of graphs that contain it") {
     sim_options o = instant_copies();
     o.devices     = 2;
+    o.peer_access = true;
     sim_node     node{o};
     sim_resource gone, good{sim_device{1}};
     sim_stream   s, other{sim_device{1}};

@@ -15,7 +15,8 @@
 namespace vram {
 
 /// Copies `bytes` bytes between two addresses, each on the host or a device. Does nothing if
-/// `bytes` is 0.
+/// `bytes` is 0. The device of `stream` needs access to memory of a pool or mapping of another
+/// device (`cuda_pool::allow_access`).
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.
@@ -28,8 +29,8 @@ inline void cuda_copy(cuda_stream_view stream, void* to, void const* from, std::
         [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()); }));
 }
 
-/// Copies `bytes` bytes from one device to another, in the order of `stream`. Without peer access,
-/// the copy passes through the host.
+/// Copies `bytes` bytes from one device to another, in the order of `stream`. Needs no access to
+/// the memory. Without peer access, the copy passes through the host.
 inline void cuda_copy(cuda_stream_view stream, void* to, cuda_device to_device, void const* from,
                       cuda_device from_device, std::size_t bytes) {
     if (bytes == 0) { return; }

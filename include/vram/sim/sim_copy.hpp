@@ -7,6 +7,7 @@
 #include <vram/concepts/pitched_copy.hpp>
 #include <vram/sim/machine/enqueue_copy.hpp> // enqueue_copy, sim_route
 #include <vram/sim/machine/expect_disjoint.hpp>
+#include <vram/sim/sim_device.hpp>
 #include <vram/sim/sim_stream_view.hpp>
 
 #include <cstddef>
@@ -19,27 +20,48 @@
 
 namespace vram {
 
+namespace detail {
+
+/// Queues a copy of `bytes` bytes on `stream`.
+inline void copy_range(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
+                       sim_copy_kind kind, std::source_location where) {
+    sim_stream_state& s = stream.state();
+    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
+    call.admit();
+    if (bytes != 0) {
+        enqueue_copy(call, s,
+                     {.to         = to,
+                      .to_pitch   = bytes,
+                      .to_slice   = bytes,
+                      .from       = from,
+                      .from_pitch = bytes,
+                      .from_slice = bytes,
+                      .width      = bytes},
+                     false, kind);
+    }
+    call.throw_report();
+}
+
+} // namespace detail
+
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
-/// waits in the cases in which cudaMemcpyAsync waits.
+/// waits in the cases in which cudaMemcpyAsync waits. If the memory is from a pool or a mapping,
+/// the device of `stream` needs access to it.
 ///
 /// Failure   Throws `sim_error` or `sim_race`.
 /// Streams   The source must not change until the copy is complete.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
-    detail::sim_stream_state& s = stream.state();
-    detail::sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
-    call.admit();
-    if (bytes != 0) {
-        detail::enqueue_copy(call, s,
-                             {.to         = to,
-                              .to_pitch   = bytes,
-                              .to_slice   = bytes,
-                              .from       = from,
-                              .from_pitch = bytes,
-                              .from_slice = bytes,
-                              .width      = bytes});
-    }
-    call.throw_report();
+    detail::copy_range(stream, to, from, bytes, detail::sim_copy_kind::copy, where);
+}
+/// Copies `bytes` bytes from one device to another, as cudaMemcpyPeerAsync does. Needs no access to
+/// the memory, also if it is from a pool or a mapping.
+inline void sim_copy(sim_stream_view stream, void* to, sim_device to_device, void const* from,
+                     sim_device from_device, std::size_t bytes,
+                     std::source_location where = std::source_location::current()) {
+    static_cast<void>(to_device); // the addresses determine the devices
+    static_cast<void>(from_device);
+    detail::copy_range(stream, to, from, bytes, detail::sim_copy_kind::peer_copy, where);
 }
 
 /// Copies rows and slices of bytes (a 2-D or 3-D copy) in the order of `stream`. `box` describes
@@ -164,10 +186,13 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
                           .device   = s.device,
                           .duration = transfer,
                           .transfer = transfer,
-                          .link  = detail::sim_link_number(detail::sim_link_kind::memory, s.device),
-                          .copy  = accessible || m.options.host_page_tables,
-                          .uses  = {{{to, bytes}, sim_access::write}},
-                          .where = call.where};
+                          .link = detail::sim_link_number(detail::sim_link_kind::memory, s.device),
+                          .copy = accessible || m.options.host_page_tables
+                                      ? detail::sim_copy_kind::fill
+                                      : detail::sim_copy_kind::none,
+                          .caller = s.device,
+                          .uses   = {{{to, bytes}, sim_access::write}},
+                          .where  = call.where};
     if (std::uintptr_t const at = m.memory.view(detail::sim_address(to))) {
         task.effect = [at, value, bytes] {
             std::memset(reinterpret_cast<void*>(at), static_cast<int>(value), bytes);

@@ -31,7 +31,7 @@ inline void sim_touch(sim_range range, sim_access access,
     sim_event_of const step = call.host_step("host");
     while (range.bytes != 0) {
         sim_range const part = m.memory.take_alike(range);
-        m.checker.touch(step, call.host->vclock, part, access, false, true);
+        m.checker.touch(step, call.host->vclock, part, access, detail::sim_copy_kind::none, true);
     }
     call.throw_report();
 }

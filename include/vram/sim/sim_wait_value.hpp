@@ -145,8 +145,8 @@ inline void sim_set_value(std::uint32_t* where, std::uint32_t value,
         throw sim_error{sim_status::invalid_value, from};
     }
     sim_event_of const step = call.host_step("set value");
-    m.checker.touch(step, call.host->vclock, {where, sizeof *where}, sim_access::atomic, false,
-                    true);
+    m.checker.touch(step, call.host->vclock, {where, sizeof *where}, sim_access::atomic,
+                    detail::sim_copy_kind::none, true);
     detail::sim_word& word = m.words[at];
     word.queued.push_back({0, value, step.slot, step.count, call.host->vclock});
     m.written(word);

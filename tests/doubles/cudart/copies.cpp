@@ -63,17 +63,17 @@ cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void** to, void** from, std::size_t* 
 
 cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void* to, int to_device, void const* from,
                                           int from_device, std::size_t bytes, cudaStream_t stream) {
-    bool known = true;
-    {
-        machine&               m = machine::here();
-        std::scoped_lock const held{m.mutex};
-        known = m.is_device(to_device) && m.is_device(from_device);
-    }
-    if (!known) {
+    machine&         m = machine::here();
+    std::unique_lock held{m.mutex};
+    if (!m.is_device(to_device) || !m.is_device(from_device)) {
+        held.unlock();
         return call("cudaMemcpyPeerAsync", [] { return cudaErrorInvalidDevice; });
     }
-    return enqueue("cudaMemcpyPeerAsync", stream,
-                   [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
+    vram::sim_device const target = m.device(to_device), source = m.device(from_device);
+    held.unlock();
+    return enqueue("cudaMemcpyPeerAsync", stream, [&](vram::sim_stream_view s) {
+        vram::sim_copy(s, to, target, from, source, bytes);
+    });
 }
 
 cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t to_pitch, void const* from,

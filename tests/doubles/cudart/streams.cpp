@@ -45,7 +45,7 @@ cudaError_t stale(CUevent_st const& event) {
 }
 
 /// Ends a capture: removes all streams from it.
-void end_capture(machine& m, std::shared_ptr<capture> ended) {
+void end_capture(machine& m, std::shared_ptr<capture> const& ended) {
     for (auto& [handle, stream] : m.streams) {
         if (stream->captured == ended) { stream->captured = nullptr; }
     }
@@ -93,10 +93,8 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
             return cudaErrorInvalidResourceHandle;
         }
         found->second->own.reset();
-        if (found->second->captured != nullptr && found->second->origin) {
-            end_capture(m, found->second->captured);
-        }
-        found->second->captured.reset();
+        auto const left = std::exchange(found->second->captured, nullptr);
+        if (left != nullptr && found->second->origin) { end_capture(m, left); }
         m.spare_streams.push_back(std::move(found->second));
         m.streams.erase(found);
         return cudaSuccess;
@@ -306,7 +304,7 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* gra
             s.captured->intact = false;
             return cudaErrorStreamCaptureUnmatched;
         }
-        auto const ended = s.captured;
+        auto const ended = std::exchange(s.captured, nullptr);
         end_capture(m, ended);
         bool const relaxed = ended->mode == cudaStreamCaptureModeRelaxed;
         if (!relaxed && ended->thread != std::this_thread::get_id()) {

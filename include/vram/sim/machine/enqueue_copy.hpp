@@ -54,7 +54,7 @@ inline sim_time delay_by_caches(sim_stream_state const& s, sim_route const& rout
 /// into. Outside of captures, the host waits for some copies as in CUDA, for example for a copy to
 /// pageable memory. `of_batch`: true if the copy is one of a batched call (`cudaMemcpyBatchAsync`).
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c,
-                         bool of_batch = false) {
+                         bool of_batch = false, sim_copy_kind kind = sim_copy_kind::copy) {
     sim_machine&      m     = call.machine;
     std::size_t const rows  = c.height * c.depth;
     std::size_t const bytes = c.width * rows;
@@ -79,7 +79,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .duration = route.latency + transfer,
                   .transfer = transfer,
                   .link     = route.shared,
-                  .copy     = true,
+                  .copy     = kind,
+                  .caller   = s.device,
                   .bytes    = bytes,
                   .where    = call.where};
     // Lists in `task.uses` the ranges that the copy reads or writes, one for each row. If neither

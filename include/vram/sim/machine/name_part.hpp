@@ -31,7 +31,7 @@ inline void name_part(sim_task& task) noexcept {
     if (calling_part == nullptr) { return; }
     part_work const& work = calling_part->work;
     task.part             = part_of(work.part);
-    if (!task.copy || work.name == nullptr) { return; }
+    if (task.copy == sim_copy_kind::none || work.name == nullptr) { return; }
     task.name = work.name;
     if (work.item != part_work::none) { task.item = static_cast<std::uint32_t>(work.item); }
 }

@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional> // function
-#include <optional>   // optional
 #include <string>     // string
 #include <utility>
 #include <vector> // vector
@@ -60,10 +59,10 @@ public:
     void retire(std::size_t slot, std::uint64_t count) noexcept { actors_.retire(slot, count); }
 
     /// Checks the access of the operation `step` to `range`, and records the access. `clock`: what
-    /// happens before `step`. `copy`: true if `step` is a copy. `peers`: true if the device of
-    /// `step` has peer access to the device of the memory.
+    /// happens before `step`. `copy`: the kind of copy that `step` is, or `none`. `peers`: true if
+    /// the device of `step` has peer access to the device of the memory.
     void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
-               bool copy, bool peers) {
+               sim_copy_kind copy, bool peers) {
         bool const any = on_.races || on_.bounds || on_.residency || on_.uninitialised;
         if (range.bytes == 0 || !any) { return; }
         step.what = kind_of(access);
@@ -74,8 +73,9 @@ public:
         sim_block* const block = place(step, range, copy, peers);
         // If this is true, a read of pageable memory is not recorded: CUDA has read the source of
         // the copy when the call returns. This does not hold in graphs and with `host_page_tables`.
-        bool const staged = copy && !step.graph && !page_tables_ && access == sim_access::read;
-        if (block == nullptr || (block == &pageable_ && staged)) { return; }
+        bool const staged = copy != sim_copy_kind::none && !step.graph && !page_tables_;
+        bool const reads  = access == sim_access::read;
+        if (block == nullptr || (block == &pageable_ && staged && reads)) { return; }
         if (block->parts != nullptr) {
             touch_parts(*block, *block->parts, step, clock, range, access);
         } else {
@@ -290,9 +290,9 @@ private:
     }
 
     /// Checks and records an access to reserved virtual addresses. Compares it also with accesses
-    /// to the same physical memory through other addresses. `copy`: true if `step` is a copy.
+    /// to the same physical memory through other addresses.
     void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
-               sim_range range, sim_access access, bool copy) {
+               sim_range range, sim_access access, sim_copy_kind copy) {
         bool const divided = pages.parts != nullptr && pages.parts->chunk_at(range.begin()).found;
         bool       well = !divided || touch_parts(pages, *pages.parts, step, clock, range, access);
         for (std::uintptr_t at = range.begin(); well && at < range.end();) {
@@ -318,9 +318,10 @@ private:
 
     /// Returns the live block that contains the start of `range`. Returns `pageable_` for pageable
     /// memory, and null if the access is wrong or cannot be checked.
-    sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
+    sim_block* place(sim_event_of const& step, sim_range range, sim_copy_kind how, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
+            bool const copy    = how != sim_copy_kind::none;
             bool const by_host = step.host || step.host_function;
             bool const later   = step.host_function || (copy && step.graph);
             if ((page_tables_ || later) && on_.races) { track_pageable(); }
@@ -358,18 +359,17 @@ private:
             }
             return nullptr;
         }
-        return reaches(step, *block, range, copy, peers, block->parts.get()) ? block : nullptr;
+        return reaches(step, *block, range, how, peers, block->parts.get()) ? block : nullptr;
     }
 
     /// If the device or host of `step` cannot access `block`, reports the access and returns false.
-    /// Always returns true if residency is not checked. `copy`: true for a copy, which can access
-    /// every block. `peers`: true if peer access is enabled. `parts`: as for `sim_reach`.
-    bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
-                 bool peers, sim_parts* parts) {
-        if (!on_.residency) { return true; }
-        std::optional<sim_report> mistake = sim_reach(step, block, range, copy, peers, parts);
-        if (mistake) { report(std::move(*mistake)); }
-        return !mistake;
+    /// Always returns true if residency is not checked. Parameters: as of `sim_reach`.
+    bool reaches(sim_event_of const& step, sim_block const& block, sim_range range,
+                 sim_copy_kind copy, bool peers, sim_parts* parts) {
+        auto mistake = sim_reach(step, block, range, copy, peers, parts);
+        if (!on_.residency || !mistake) { return true; }
+        report(std::move(*mistake));
+        return false;
     }
 
     void report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,

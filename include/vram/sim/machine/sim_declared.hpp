@@ -28,8 +28,9 @@ namespace detail {
 /// Threads   The calling thread must not hold the machine's lock.
 inline void expect_declared(sim_machine& machine, sim_range range, sim_access made, bool simulated,
                             std::source_location where = {}) {
-    sim_operation const* const op = running_operation;
-    if (op == nullptr || op->task.copy || range.bytes == 0) { return; }
+    sim_operation const* const op     = running_operation;
+    bool const                 copies = op != nullptr && op->task.copy != sim_copy_kind::none;
+    if (op == nullptr || copies || range.bytes == 0) { return; }
     std::uintptr_t at = range.begin();
     for (bool found = true; found && at < range.end();) {
         found = false;

@@ -71,8 +71,9 @@ public:
             places[i]                 = {&op, op.number};
             std::uint64_t const count = vclock[i].advance(slot);
             change_memory(n, op, {s.device, slot, count, true}, vclock[i]);
-            queue_.inspect(op, {n.task.copy ? s.device : n.task.device, slot, count, true},
-                           vclock[i], s);
+            bool const copies = n.task.copy != sim_copy_kind::none;
+            int const  device = copies ? n.task.caller : n.task.device;
+            queue_.inspect(op, {device, slot, count, true}, vclock[i], s);
             given.whole = true;
         }
         // Creates the operation with which the launch ends. It has no duration, and ends when all

@@ -4,6 +4,7 @@
 /// \file
 /// `sim_operation` is one operation of a simulated engine, such as a copy or a kernel.
 
+#include <vram/sim/machine/sim_copy_kind.hpp>
 #include <vram/sim/machine/sim_meeting.hpp>
 #include <vram/sim/machine/sim_word.hpp> // sim_word_use
 #include <vram/sim/sim_figures.hpp>      // sim_engine
@@ -35,8 +36,11 @@ struct sim_task {
     /// The part of `duration` in which the operation uses its link. This part takes longer if other
     /// operations use the link at the same time.
     sim_time    transfer{};
-    std::size_t link = 0;     ///< number of the link that the operation uses, see `sim_link_number`
-    bool        copy = false; ///< true for a copy or a fill
+    std::size_t link = 0; ///< number of the link that the operation uses, see `sim_link_number`
+    /// The kind of copy that the operation is, if it is one.
+    sim_copy_kind copy = sim_copy_kind::none;
+    /// For a copy or fill: the device of the stream on which the program queued or captured it.
+    int caller = 0;
     /// The part of vram that queued the operation, or `program`. For a copy of a loader or
     /// unloader, the member `item` is the number of the copied batch or result.
     sim_part      part = sim_part::program;

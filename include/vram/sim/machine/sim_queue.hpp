@@ -268,7 +268,7 @@ private:
     void count_unchecked(sim_task const& task) noexcept {
         if (task.host_function) {
             ++m_.checker.unchecked.host_functions;
-        } else if (task.engine == sim_engine::compute && !task.copy) {
+        } else if (task.engine == sim_engine::compute && task.copy == sim_copy_kind::none) {
             ++m_.checker.unchecked.kernels;
         }
     }

@@ -5,6 +5,7 @@
 /// `sim_reach` tells if a stream or host thread is able to access a block.
 
 #include <vram/sim/machine/sim_block.hpp> // sim_block, sim_parts, sim_inner_block
+#include <vram/sim/machine/sim_copy_kind.hpp>
 #include <vram/sim/sim_range.hpp>
 #include <vram/sim/sim_report.hpp>
 
@@ -29,17 +30,22 @@ namespace detail {
     return found;
 }
 
-/// Returns a report if the stream or thread of `step` cannot access `block`, else none. Device
-/// copies (`copy`) always can; `peers` tells if peer access is enabled. `parts`: the blocks into
-/// which resources divide this memory, or null. The report names the innermost of them.
+/// Returns a report if the stream or thread of `step` cannot access `block`, else none. `copy`: the
+/// kind of copy that `step` is, if it is one. `peers`: true if peer access is enabled. `parts`: the
+/// blocks into which resources divide this memory, or null. The report names the innermost of them.
 [[nodiscard]] inline std::optional<sim_report> sim_reach(sim_event_of const& step,
                                                          sim_block const& block, sim_range range,
-                                                         bool copy, bool peers,
+                                                         sim_copy_kind copy, bool peers,
                                                          sim_parts* parts = nullptr) {
     bool const on_device = block.kind == sim_kind::device || block.kind == sim_kind::device_async;
-    if (!on_device || copy) { return {}; }
-    bool const by_host = step.host || step.host_function;
-    bool const pooled  = block.pool_peers != nullptr;
+    bool const by_host   = step.host || step.host_function;
+    bool const pooled    = block.pool_peers != nullptr;
+    bool const copies    = copy == sim_copy_kind::copy;
+    // Measured: an ordinary copy reaches memory of `cudaMalloc` on each device. Memory of a pool
+    // and mapped memory need the access that kernels need, or a copy that names both devices.
+    bool const anywhere =
+        copy == sim_copy_kind::peer_copy || (copies && !pooled && block.physical == 0);
+    if (!on_device || anywhere) { return {}; }
     if (pooled) { peers = (*block.pool_peers)[static_cast<std::size_t>(step.device)]; }
     if (!by_host && (block.device == step.device || peers)) { return {}; }
     // nvcc 13.0 crashes on an initializer list of these members, so they are set one by one.
@@ -62,11 +68,13 @@ namespace detail {
     if (block.physical != 0) {
         mistake.missing = "no other device has access to this mapping: " + from +
                           " needs memory of another resource";
-        return mistake;
+    } else if (pooled) {
+        mistake.missing = "the pool must allow access from " + from + " (allow_access)";
+    } else {
+        mistake.missing =
+            "enable peer access from " + from + " to device " + std::to_string(block.device);
     }
-    mistake.missing =
-        pooled ? "the pool must allow access from " + from + " (allow_access)"
-               : "enable peer access from " + from + " to device " + std::to_string(block.device);
+    if (copies) { mistake.missing += ", or the copy must name both devices (cudaMemcpyPeerAsync)"; }
     return mistake;
 }
 
