@@ -136,6 +136,11 @@ cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t pool, cudaMemAccessDesc
                              list[i].flags == cudaMemAccessFlagsProtNone;
             if (!m.is_device(peer) || own) { return cudaErrorInvalidDevice; }
             p.access[peer] = list[i].flags;
+            if (list[i].flags == cudaMemAccessFlagsProtNone) {
+                p.memory->deny_access(m.device(peer));
+            } else {
+                p.memory->allow_access(m.device(peer));
+            }
         }
         return cudaSuccess;
     });
