@@ -154,6 +154,7 @@ void writes(sim_stream_view s, sim_range r, at where) {
     sim_launch(s, {.name = "writer", .writes = {r}}, where);
 }
 void copies(sim_stream_view s, sim_range to, sim_range from, at where) {
+    sim_device_guard const current{s.device()};
     sim_copy(s, address(to), from.data, std::min(to.bytes, from.bytes), where);
 }
 void fills(sim_stream_view s, sim_range r, at where) {

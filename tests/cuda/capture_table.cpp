@@ -207,12 +207,14 @@ TEST_CASE("captures: a stream may be destroyed during the capture, the first one
     world         w;
     cudaStream_t  gone  = nullptr;
     cudaGraph_t   graph = nullptr;
+    cuda_check(cudaMalloc(&w.p, 1));
     for (bool const joins : {false, true}) {
         CAPTURE(joins);
         cuda_check(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
         cuda_check(cudaStreamBeginCapture(w.s, cudaStreamCaptureModeGlobal));
         cuda_check(cudaEventRecord(w.inside, w.s));
         cuda_check(cudaStreamWaitEvent(gone, w.inside, 0));
+        cuda_check(cudaMemsetAsync(w.p, 0, 1, gone)); // without work, it need not be joined
         cuda_check(cudaEventRecord(w.elsewhere, gone));
         if (joins) { cuda_check(cudaStreamWaitEvent(w.s, w.elsewhere, 0)); }
         cuda_check(cudaStreamDestroy(gone));

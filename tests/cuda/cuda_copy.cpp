@@ -151,12 +151,21 @@ TEST_CASE("cuda_copy: memory of a pool of another device needs access, or both d
         s.synchronize();
         return false;
     };
-#ifndef VRAM_CUDART_DOUBLE // the double reports the mistake instead
     CHECK(refused([&] { cuda_copy(s, near.p, p, 1000); }));
     CHECK(refused([&] { cuda_copy(s, p, near.p, 1000); }));
-#endif
     CHECK_FALSE(refused([&] { cuda_copy(s, p, second, near.p, first, 1000); }));
+    // Device 0 is current.
     CHECK_FALSE(refused([&] { cuda_copy(far, near.p, p, 1000); }));
+    CHECK_FALSE(refused([&] {
+        cuda_copy(far, pitched_copy{.to         = p,
+                                    .to_pitch   = 100,
+                                    .from       = near.p,
+                                    .from_pitch = 100,
+                                    .width      = 10,
+                                    .height     = 10});
+    }));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    CHECK(cuda_device::current() == first);
     if (first.can_access(second)) {
         memory.pool().allow_access(first);
         CHECK_FALSE(refused([&] { cuda_copy(s, p, near.p, 1000); }));

@@ -628,6 +628,42 @@ TEST_CASE("sim_graph: a launch that allocates memory again waits for a queued fr
     CHECK(g.node.reports().empty());
 }
 
+TEST_CASE("sim_graph: a launch waits for the free of its memory by another graph, or if other "
+          "memory took the place") {
+    for (bool const by_graph : {false, true}) {
+        CAPTURE(by_graph);
+        graph_scene        g;
+        sim_async_resource async;
+        sim_graph::begin(g.s);
+        void* const q = async.allocate(g.s, 4096);
+        sim_launch(g.s, {.name = "writer", .writes = {{q, 4096}}, .duration = 3us});
+        sim_graph const graph = sim_graph::end(g.s);
+        sim_graph::begin(g.t);
+        async.deallocate(g.t, q, 4096);
+        sim_graph const frees = sim_graph::end(g.t);
+        graph.launch(g.s);
+        g.s.synchronize();
+        sim_call_host(g.t, sim_host_work{.name = "earlier", .duration = 20us}, [] {});
+        void* other = nullptr;
+        if (by_graph) {
+            frees.launch(g.t);
+        } else {
+            async.deallocate(g.t, q, 4096);
+            other = async.allocate(g.t, 4096);
+        }
+        sim_time const before = g.node.now();
+        graph.launch(g.s);
+        g.s.synchronize();
+        CHECK(g.node.now() - before == 23us);
+        async.deallocate(g.t, other, 4096);
+        g.t.synchronize();
+        async.deallocate(g.s, q, 4096);
+        g.s.synchronize();
+        CHECK(async.usage().live == 0);
+        CHECK(g.node.reports().empty());
+    }
+}
+
 TEST_CASE("sim_graph: the wait of a launch for a queued free orders nothing else") {
     graph_scene        g;
     sim_async_resource async;

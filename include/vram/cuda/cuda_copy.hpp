@@ -6,6 +6,7 @@
 
 #include <vram/base/contract.hpp> // expects
 #include <vram/concepts/pitched_copy.hpp>
+#include <vram/cuda/cuda_device_guard.hpp>
 #include <vram/cuda/cuda_stream_view.hpp>
 
 #include <cuda_runtime_api.h> // cudaMemcpyAsync
@@ -14,9 +15,34 @@
 
 namespace vram {
 
+namespace detail {
+
+/// Calls `copy`, which queues a copy on `stream`, and throws its error. For memory of a pool or a
+/// mapping, CUDA checks if the current device has access, not the device of `stream` (measured with
+/// CUDA 13.0). If it refuses the copy, `copy` is called again with the device of `stream` current.
+template <class Copy>
+void copy_on(cuda_stream_view stream, Copy const& copy) {
+    cudaError_t status = cuda_exit::or_done(copy);
+    if (status == cudaErrorInvalidValue) {
+        try {
+            cuda_device const own = stream.device();
+            if (own != cuda_device::current()) {
+                cuda_device_guard const guard{own};
+                cuda_error::clear(status);
+                status = cuda_exit::or_done(copy);
+            }
+        } catch (cuda_error const&) { // `stream` is captured, and its device is not known
+            return cuda_check(status);
+        }
+    }
+    cuda_check(status);
+}
+
+} // namespace detail
+
 /// Copies `bytes` bytes between two addresses, each on the host or a device. Does nothing if
-/// `bytes` is 0. The device of `stream` needs access to memory of a pool or mapping of another
-/// device (`cuda_pool::allow_access`).
+/// `bytes` is 0. If the memory is from a pool or a mapping, the device of `stream` or the current
+/// device needs access to it (for a pool: `cuda_pool::allow_access`).
 ///
 /// Failure   Throws `cuda_error`.
 /// Threads   Any thread may call.
@@ -25,8 +51,8 @@ namespace vram {
 /// Cost      About 1.3 us for pinned memory, and 2 us or more for pageable memory.
 inline void cuda_copy(cuda_stream_view stream, void* to, void const* from, std::size_t bytes) {
     if (bytes == 0) { return; }
-    cuda_check(detail::cuda_exit::or_done(
-        [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()); }));
+    detail::copy_on(
+        stream, [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()); });
 }
 
 /// Copies `bytes` bytes from one device to another, in the order of `stream`. Needs no access to
@@ -58,10 +84,10 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
     expects(box.width <= box.to_pitch && box.width <= box.from_pitch,
             "cuda_copy: rows must not overlap");
     if (box.depth == 1) {
-        return cuda_check(detail::cuda_exit::or_done([&] {
+        return detail::copy_on(stream, [&] {
             return cudaMemcpy2DAsync(box.to, box.to_pitch, box.from, box.from_pitch, box.width,
                                      box.height, cudaMemcpyDefault, stream.get());
-        }));
+        });
     }
     cudaMemcpy3DParms whole{};
     whole.dstPtr = detail::pitched(box.to, box.to_pitch, box.to_slice, box.width);
@@ -70,7 +96,7 @@ inline void cuda_copy(cuda_stream_view stream, pitched_copy const& box) {
         detail::pitched(const_cast<void*>(box.from), box.from_pitch, box.from_slice, box.width);
     whole.extent = {box.width, box.height, box.depth};
     whole.kind   = cudaMemcpyDefault;
-    cuda_check(detail::cuda_exit::or_done([&] { return cudaMemcpy3DAsync(&whole, stream.get()); }));
+    detail::copy_on(stream, [&] { return cudaMemcpy3DAsync(&whole, stream.get()); });
 }
 
 } // namespace vram

@@ -83,7 +83,8 @@ public:
         if (options.initial_size != 0) { reserve(options.initial_size, w); }
     }
 
-    /// Lets kernels of `peer` access all memory of the pool, as cudaMemPoolSetAccess does.
+    /// Lets kernels, fills and copies of `peer` access all memory of the pool, as
+    /// cudaMemPoolSetAccess does. A copy that names both devices needs no access.
     /// Otherwise such accesses are reported.
     void allow_access(sim_device peer) { set_access(peer, true); }
     /// Ends the access of `peer` to the pool's memory.

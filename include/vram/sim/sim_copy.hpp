@@ -46,7 +46,7 @@ inline void copy_range(sim_stream_view stream, void* to, void const* from, std::
 
 /// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
 /// waits in the cases in which cudaMemcpyAsync waits. If the memory is from a pool or a mapping,
-/// the device of `stream` needs access to it.
+/// the device of `stream` needs access to it. This is not checked if another device is current.
 ///
 /// Failure   Throws `sim_error` or `sim_race`.
 /// Streams   The source must not change until the copy is complete.
@@ -55,11 +55,12 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
     detail::copy_range(stream, to, from, bytes, detail::sim_copy_kind::copy, where);
 }
 /// Copies `bytes` bytes from one device to another, as cudaMemcpyPeerAsync does. Needs no access to
-/// the memory, also if it is from a pool or a mapping.
+/// the memory, also if it is from a pool or a mapping. Throws `sim_error{invalid_value}` for
+/// pageable memory. As in CUDA, the addresses determine the devices, and an end may be pinned.
 inline void sim_copy(sim_stream_view stream, void* to, sim_device to_device, void const* from,
                      sim_device from_device, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
-    static_cast<void>(to_device); // the addresses determine the devices
+    static_cast<void>(to_device);
     static_cast<void>(from_device);
     detail::copy_range(stream, to, from, bytes, detail::sim_copy_kind::peer_copy, where);
 }

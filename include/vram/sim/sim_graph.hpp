@@ -53,24 +53,34 @@ public:
     /// Ends the capture that began on `stream` and returns the graph. Throws
     /// `sim_error{capture_invalid}` if the capture is invalid or incomplete. Throws
     /// `sim_error{capture_wrong_thread}` if another thread began it, unless its mode is `relaxed`.
-    /// The capture ends in each of these cases.
+    /// If the capture began on `stream`, it has ended in each of these cases.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
-        detail::sim_stream_state& s = stream.state();
-        detail::sim_call          call{*s.machine, sim_call_kind::other, s.device, where};
+        // Declared before the call: the memory of a graph is freed without the machine's lock.
+        std::shared_ptr<detail::sim_graph_state> graph;
+        detail::sim_stream_state&                s = stream.state();
+        detail::sim_call call{*s.machine, sim_call_kind::other, s.device, where};
         if (!s.capture || s.capture->origin != &s) {
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
         }
-        std::shared_ptr<detail::sim_graph_state> const graph   = s.capture;
-        std::vector<bool> const                        ordered = before(*graph, s.capture_deps);
+        graph                           = s.capture;
+        std::vector<bool> const ordered = before(*graph, s.capture_deps);
+        auto const              expect  = [&](std::vector<std::size_t> const& nodes) {
+            for (std::size_t const node : nodes) {
+                graph->broken = graph->broken || !ordered[node];
+            }
+        };
+        expect(graph->left);
+        for (detail::sim_device_state& d : s.machine->devices) {
+            for (detail::sim_stream_state* const other : d.streams) {
+                if (other->capture == graph) { expect(other->capture_deps); }
+            }
+        }
         detail::end_capture(*graph, s.machine->captures, s.machine->devices);
         if (graph->mode != sim_capture_mode::relaxed &&
             graph->owner != std::this_thread::get_id()) {
             throw sim_error{sim_status::capture_wrong_thread, where};
-        }
-        for (std::size_t const node : graph->left) {
-            graph->broken = graph->broken || !ordered[node];
         }
         if (graph->broken) { throw sim_error{sim_status::capture_invalid, where}; }
         find_branches(*graph);

@@ -256,8 +256,9 @@ struct sim_options {
     /// The links for copies between two devices. A copy between devices without a link in its
     /// direction is refused. If the list is empty, every pair of devices has a default `sim_link`.
     std::vector<sim_link> links = {};
-    /// If true, kernels may access the memory of all devices. Otherwise, as in CUDA, only if
-    /// `sim_device::set_peer_access` or `sim_async_resource::allow_access` permits it.
+    /// If true, kernels, fills and copies may access memory of other devices, except mappings of
+    /// virtual memory. Otherwise, as in CUDA, `sim_device::set_peer_access` or
+    /// `sim_async_resource::allow_access` must permit it, except for copies of other memory.
     bool peer_access = false;
 
     int compute_slots = 1; ///< kernels, fills and inner copies that a device runs at the same time

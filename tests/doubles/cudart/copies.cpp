@@ -23,14 +23,42 @@ cudaError_t enqueue(char const* function, cudaStream_t stream, Work work) {
     });
 }
 
+/// Returns true if the current device can access memory of a pool or a mapping at `p`, or if `p` is
+/// other memory. Measured: the device of the stream does not matter.
+bool reaches(machine& m, void const* p) {
+    vram::detail::sim_machine& sim = m.node->machine();
+    std::scoped_lock const     held{sim.mutex};
+    auto const                 at      = reinterpret_cast<std::uintptr_t>(p);
+    int const                  current = this_thread().device;
+    if (auto* const pages = sim.memory.reservation_of(at)) {
+        auto const* const page = pages->mapping(at);
+        return page == nullptr || page->device == current;
+    }
+    auto* const       space = sim.memory.space_of(at);
+    auto const* const block = space != nullptr ? space->before(at) : nullptr;
+    return block == nullptr || block->pool_peers == nullptr || block->device == current ||
+           (*block->pool_peers)[static_cast<std::size_t>(current)];
+}
+
+/// Queues a copy between `to` and `from`, or refuses it if the current device has no access.
+template <class Work>
+cudaError_t enqueue_copy(char const* function, cudaStream_t stream, void const* to,
+                         void const* from, Work work) {
+    if (!reaches(machine::here(), to) || !reaches(machine::here(), from)) {
+        return stream_call(function, stream,
+                           [](machine&, auto&, CUstream_st&) { return cudaErrorInvalidValue; });
+    }
+    return enqueue(function, stream, std::move(work));
+}
+
 } // namespace
 
 extern "C" {
 
 cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
                                       cudaStream_t stream) {
-    return enqueue("cudaMemcpyAsync", stream,
-                   [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
+    return enqueue_copy("cudaMemcpyAsync", stream, to, from,
+                        [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
 }
 
 /// Batches are refused on default streams and in captures, and so are empty copies.
@@ -82,7 +110,7 @@ cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t to_pitch, void con
     if (width > to_pitch || width > from_pitch) {
         return call("cudaMemcpy2DAsync", [] { return cudaErrorInvalidPitchValue; });
     }
-    return enqueue("cudaMemcpy2DAsync", stream, [&](vram::sim_stream_view s) {
+    return enqueue_copy("cudaMemcpy2DAsync", stream, to, from, [&](vram::sim_stream_view s) {
         vram::sim_copy(s, {.to         = to,
                            .to_pitch   = to_pitch,
                            .to_slice   = to_pitch * height,
@@ -101,17 +129,18 @@ cudaError_t CUDARTAPI cudaMemcpy3DAsync(cudaMemcpy3DParms const* p, cudaStream_t
     if (misses(p->srcPtr) || misses(p->dstPtr)) {
         return call("cudaMemcpy3DAsync", [] { return cudaErrorInvalidPitchValue; });
     }
-    return enqueue("cudaMemcpy3DAsync", stream, [&](vram::sim_stream_view s) {
-        vram::sim_copy(s, {.to         = p->dstPtr.ptr,
-                           .to_pitch   = p->dstPtr.pitch,
-                           .to_slice   = p->dstPtr.pitch * p->dstPtr.ysize,
-                           .from       = p->srcPtr.ptr,
-                           .from_pitch = p->srcPtr.pitch,
-                           .from_slice = p->srcPtr.pitch * p->srcPtr.ysize,
-                           .width      = p->extent.width,
-                           .height     = p->extent.height,
-                           .depth      = p->extent.depth});
-    });
+    return enqueue_copy("cudaMemcpy3DAsync", stream, p->dstPtr.ptr, p->srcPtr.ptr,
+                        [&](vram::sim_stream_view s) {
+                            vram::sim_copy(s, {.to         = p->dstPtr.ptr,
+                                               .to_pitch   = p->dstPtr.pitch,
+                                               .to_slice   = p->dstPtr.pitch * p->dstPtr.ysize,
+                                               .from       = p->srcPtr.ptr,
+                                               .from_pitch = p->srcPtr.pitch,
+                                               .from_slice = p->srcPtr.pitch * p->srcPtr.ysize,
+                                               .width      = p->extent.width,
+                                               .height     = p->extent.height,
+                                               .depth      = p->extent.depth});
+                        });
 }
 
 cudaError_t CUDARTAPI cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {

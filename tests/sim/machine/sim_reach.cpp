@@ -5,9 +5,13 @@
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 using namespace vram;
 using namespace vram::detail;
@@ -101,6 +105,10 @@ TEST_CASE("sim_reach: copies of memory of another device, as measured on two H10
         CHECK(ok([&] { sim_copy(s, p, there, q, here, 1000); }));
         CHECK(ok([&] { sim_copy(far, p, q, 1000); }));
         CHECK(ok([&] { sim_copy(far, q, p, 1000); }));
+        // `cuda_copy` tries the current device, and that of the stream.
+        there.make_current();
+        CHECK(ok([&] { sim_copy(s, q, p, 1000); }));
+        here.make_current();
         sim_graph::begin(far);
         sim_copy(far, q, p, 1000);
         sim_fill(far, p, std::byte{3}, 1000);
@@ -120,6 +128,10 @@ TEST_CASE("sim_reach: copies of memory of another device, as measured on two H10
     pooled.allow_access(here);
     expect(r, true, true);
     pooled.deallocate_sync(r, 1000);
+
+    std::vector<std::byte> pageable(1000);
+    CHECK(doubles::status_of([&] { sim_copy(s, q, here, pageable.data(), here, 1000); }) ==
+          sim_status::invalid_value);
 
     sim_virtual_resource mapped{virtual_options{}, there};
     void* const          v = mapped.allocate_sync(1000);

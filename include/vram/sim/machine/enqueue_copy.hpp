@@ -60,6 +60,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::size_t const bytes = c.width * rows;
     sim_route const   route{m, sim_address(c.to), sim_address(c.from), s.device};
     if (!route.reachable) { throw sim_error{sim_status::peer_not_reachable, call.where}; }
+    if (kind == sim_copy_kind::peer_copy && route.pageable() && !m.options.host_page_tables) {
+        throw sim_error{sim_status::invalid_value, call.where}; // as cudaMemcpyPeerAsync (measured)
+    }
     call.admit_memory(route.to_kind, route.to_device);
     call.admit_memory(route.from_kind, route.from_device);
     sim_costs const& costs = m.options.costs;
@@ -67,6 +70,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
              : route.engine == sim_engine::compute ? costs.copy_within
                                                    : costs.copy);
 
+    // CUDA checks the access of the current device. If it is not that of the stream, the access is
+    // not checked here, because `cuda_copy` tries both.
+    bool const      elsewhere = !of_batch && self(m.id).device != s.device;
     sim_cost const& known =
         route.engine == sim_engine::to_host ? costs.pageable_to_host : costs.pageable_to_device;
     bool const     listed = route.pageable() && route.engine != sim_engine::host && !known.empty();
@@ -79,7 +85,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .duration = route.latency + transfer,
                   .transfer = transfer,
                   .link     = route.shared,
-                  .copy     = kind,
+                  .copy     = elsewhere ? sim_copy_kind::peer_copy : kind,
                   .caller   = s.device,
                   .bytes    = bytes,
                   .where    = call.where};

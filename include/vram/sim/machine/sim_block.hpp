@@ -4,8 +4,10 @@
 /// \file
 /// `sim_block` is one allocation of simulated memory, with its access history.
 
-#include <vram/sim/machine/sim_parts.hpp> // sim_parts, sim_history, interval_map
-#include <vram/sim/sim_report.hpp>        // sim_event_of, sim_block_of
+#include <vram/sim/machine/sim_operation.hpp> // sim_moment
+#include <vram/sim/machine/sim_parts.hpp>     // sim_parts, sim_history, interval_map
+#include <vram/sim/machine/vector_clock.hpp>
+#include <vram/sim/sim_report.hpp> // sim_event_of, sim_block_of
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +23,12 @@ struct sim_pool;
 /// The kinds of memory. `pageable` is memory that the simulation neither allocated nor registered.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
 
+/// A free that is queued on a stream, with the vector clock of the work before it.
+struct sim_queued_free {
+    sim_moment   place;
+    vector_clock vclock;
+};
+
 /// One allocation, mapping or registered range. Freed allocations are kept for some time, to detect
 /// late accesses.
 struct sim_block {
@@ -33,14 +41,17 @@ struct sim_block {
     bool busy = false;
     /// Number of that free among the frees of its pool, see `sim_pool::pending`.
     std::uint64_t ticket = 0;
+    /// The last queued free of a block that a graph allocates. A launch that allocates the block
+    /// again waits for it.
+    std::shared_ptr<sim_queued_free const> queued{};
     /// True if devices may access the block. For a mapping of physical memory,
     /// `sim_pages::set_access` sets this member.
     bool granted = true;
     int  device  = 0;
     /// The blocks that a pool or other resource allocated in this block; null if none divides it.
     std::unique_ptr<sim_parts> parts{};
-    /// Element i: true if kernels of device i may access the memory of the block's pool. Kernels of
-    /// the pool's own device always may. Null if the block is not from a pool.
+    /// Element i: true if work of device i may access the memory of the block's pool. Work of the
+    /// pool's own device always may. Null if the block is not from a pool.
     std::shared_ptr<std::vector<bool> const> pool_peers;
     /// Access history: the last write to each range, and the reads since then. Empty if no check
     /// needs it.

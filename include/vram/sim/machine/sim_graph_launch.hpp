@@ -43,7 +43,7 @@ public:
         }
         queue_.begin_action(s);
         for (sim_graph_state::node const& n : g.nodes) {
-            if (n.allocates != nullptr && n.allocates->busy) { follow_free(*n.allocates, s); }
+            if (n.allocates != nullptr && n.allocates->queued) { follow_free(*n.allocates, s); }
         }
         queue_.wait_for(s, g.last);
         if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
@@ -100,22 +100,21 @@ public:
     }
 
 private:
-    /// Called before a launch that allocates `block` again while a free of it is still queued. As
-    /// on a GPU (measured), the launch waits for that free.
+    /// Called before a launch that allocates `block` again, which was freed by a queued free. As on
+    /// a GPU (measured), the launch waits for that free.
     void follow_free(sim_block& block, sim_stream_state& s) {
-        block.busy                           = false;
-        block.history                        = {};
-        std::shared_ptr<sim_pool> const pool = block.graph_pool.lock();
-        if (pool == nullptr) { return; }
-        auto const queued = pool->pending.find(block.ticket);
-        if (queued == pool->pending.end()) { return; }
-        queue_.wait_for(s, queued->second.place);
-        s.vclock.join_by_resource(queued->second.vclock);
-        pool->remove(block.ticket);
+        queue_.wait_for(s, block.queued->place);
+        s.vclock.join_by_resource(block.queued->vclock);
+        if (std::shared_ptr<sim_pool> const pool = block.graph_pool.lock(); pool && block.busy) {
+            pool->remove(block.ticket);
+        }
+        block.busy    = false;
+        block.history = {};
+        block.queued  = nullptr;
     }
     /// Called for each launched node. If the node allocates or frees a block, marks the block as
     /// live or freed, and updates the live bytes of its pool. Reports a second free of the block.
-    void change_memory(sim_graph_state::node const& n, sim_operation const& op,
+    void change_memory(sim_graph_state::node const& n, sim_operation& op,
                        sim_queue::place const& at, vector_clock const& vclock) {
         if (n.allocates != nullptr) {
             n.allocates->freed = false;
@@ -133,6 +132,10 @@ private:
         }
         m_.checker.released(*n.frees, step, vclock, false);
         n.frees->freed = true;
+        if (n.frees->outlives) {
+            n.frees->queued =
+                std::make_shared<sim_queued_free const>(sim_queued_free{{&op, op.number}, vclock});
+        }
         if (std::shared_ptr<sim_pool> const pool = n.frees->graph_pool.lock()) {
             if (std::exchange(n.frees->counted_live, false)) { pool->live -= n.frees->counted; }
         }

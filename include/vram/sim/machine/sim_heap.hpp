@@ -134,6 +134,11 @@ public:
         bool const idle = sim_room::idle(s);
         if (idle) { complete_place(*pool, s.slot, ticket); }
         try {
+            std::shared_ptr<sim_queued_free> queued;
+            if (block->outlives) {
+                queued         = std::make_shared<sim_queued_free>();
+                queued->vclock = s.vclock;
+            }
             pool->add({{}, s.vclock, s.slot, s.count, placed ? 0 : block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
                 s,
@@ -144,6 +149,8 @@ public:
                  .where     = call_.where},
                 true);
             pool->pending.find(ticket)->second.place = {op, op->number};
+            if (queued != nullptr) { queued->place = {op, op->number}; }
+            block->queued = std::move(queued);
             if (idle) { s.idle_free = op->number; }
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);

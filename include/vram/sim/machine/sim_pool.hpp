@@ -32,7 +32,7 @@ struct sim_pool : std::enable_shared_from_this<sim_pool> {
     };
 
     int device = 0;
-    /// For each device: true if its kernels may access the memory of the pool.
+    /// For each device: true if its work may access the memory of the pool.
     std::shared_ptr<std::vector<bool>> peers;
     /// If more bytes than this are reserved, unused memory is returned to the device.
     std::size_t   threshold = 0;

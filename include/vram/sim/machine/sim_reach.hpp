@@ -74,7 +74,10 @@ namespace detail {
         mistake.missing =
             "enable peer access from " + from + " to device " + std::to_string(block.device);
     }
-    if (copies) { mistake.missing += ", or the copy must name both devices (cudaMemcpyPeerAsync)"; }
+    if (copies) {
+        mistake.missing += ", or use a stream of device " + std::to_string(block.device) +
+                           ", or name both devices of the copy (cudaMemcpyPeerAsync)";
+    }
     return mistake;
 }
 

@@ -57,8 +57,8 @@ struct sim_graph_state {
     sim_capture_mode        mode{};
     bool                    broken = false; ///< true if an illegal call has invalidated the capture
     bool                    ended  = false; ///< true after the capture has ended
-    /// For each stream that has left the capture: the indices of the nodes that would have preceded
-    /// its next node. `sim_graph::end` fails unless the origin follows all of them.
+    /// For each stream of the capture that was destroyed: the indices of the nodes that would have
+    /// preceded its next node. `sim_graph::end` fails unless the origin follows all of them.
     std::vector<std::size_t> left;
 };
 
@@ -272,7 +272,7 @@ struct sim_device_state {
     }
 };
 
-/// Removes the stream `s` of the device `d` from the capture that it is in.
+/// Removes the stream `s` of the device `d`, which is destroyed, from the capture that it is in.
 inline void leave_capture(sim_stream_state& s, sim_device_state& d) noexcept {
     sim_graph_state& graph = *s.capture;
     try {
@@ -286,7 +286,9 @@ inline void end_capture(sim_graph_state& graph, std::vector<sim_graph_state*>& c
                         std::vector<sim_device_state>& devices) noexcept {
     for (sim_device_state& d : devices) {
         for (sim_stream_state* const s : d.streams) {
-            if (s->capture.get() == &graph) { leave_capture(*s, d); }
+            if (s->capture.get() != &graph) { continue; }
+            s->capture.reset();
+            --d.captured;
         }
     }
     std::erase(captures, &graph);
