@@ -67,7 +67,8 @@ public:
 
     /// Permits (`allowed` is true) or forbids kernels and fills of this device to access the memory
     /// of `other`. Copies need no permission. Does not apply to memory of stream-ordered pools
-    /// (`sim_async_resource`). Throws `sim_error{invalid_device}` if `other` belongs to another node.
+    /// (`sim_async_resource`). Throws `sim_error{invalid_device}` if `other` belongs to another
+    /// node.
     void set_peer_access(sim_device other, bool allowed,
                          std::source_location where = std::source_location::current()) const {
         detail::sim_call const call{*machine_, sim_call_kind::other, index_, where};
