@@ -19,7 +19,7 @@ namespace vram {
 struct counter {
     std::ptrdiff_t value = 0; ///< the sum passed to `add`, minus the sum passed to `sub`
     std::ptrdiff_t peak  = 0; ///< the highest `value` so far; 0 if `value` was never positive
-    std::uint64_t  total = 0; ///< the sum of all additions
+    std::uint64_t  total = 0; ///< the sum passed to `add`; `sub` does not reduce it
 
     /// Adds `n` to the value and to the total. Raises the peak to the value if that is higher.
     constexpr void add(std::size_t n) noexcept {

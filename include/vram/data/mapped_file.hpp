@@ -81,9 +81,10 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// Returns the bytes of the file behind the first `header` bytes, as elements. `Element` must
-    /// be const unless the option `create` was set. Throws `file_error` if the file is shorter than
-    /// `header` bytes or ends within an element.
+    /// Returns the bytes of the file behind the first `header` bytes, as elements. `header` must be
+    /// a multiple of the alignment of `Element`. `Element` must be const unless the option `create`
+    /// was set. Throws `file_error` if the file is shorter than `header` bytes or ends within an
+    /// element.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {

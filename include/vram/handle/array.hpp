@@ -115,8 +115,8 @@ public:
     /// Makes `s` the stream of the array. The caller must have ordered `s` after all earlier work
     /// that uses the array.
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
-    /// Frees the memory on the stream `s`. The caller must have ordered `s` after the work that
-    /// uses the array.
+    /// Frees the memory on the stream `s`, which becomes the array's stream. The array is empty
+    /// then. The caller must have ordered `s` after the work that uses the array.
     void destroy(stream s, call_site at = call_site::current()) noexcept { bytes_.destroy(s, at); }
     /// Frees the memory on the array's stream. The array is empty then.
     void destroy() noexcept { bytes_.destroy(); }

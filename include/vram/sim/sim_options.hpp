@@ -279,7 +279,7 @@ struct sim_options {
     /// Simulated time that a query of incomplete work costs. Repeated queries thus advance
     /// simulated time until the work is complete. Each `sim_read_value` costs the same.
     sim_time query_cost{200};
-    /// Simulated time that calls cost the calling thread, by the kind of the call.
+    /// Simulated times of calls and of waking a thread, and durations of pageable copies.
     sim_costs costs = {};
 
     sim_default_stream default_stream = sim_default_stream::legacy;

@@ -30,7 +30,7 @@ public:
         too_large, ///< a batch or result has `bytes` bytes, more than the `limit` of a block
         /// The program holds all device blocks, so there is none for the next batch or result.
         all_held,
-        capturing,     ///< the call failed: a stream that uses the batch is being captured
+        capturing, ///< a stream that uses the batch or result, or would use it, is being captured
         already_begun, ///< `begin()` was called a second time without a `restart()`
         /// `batch::span<T>()`: the `bytes` bytes of the batch are not a multiple of `limit`, the
         /// size of a `T`

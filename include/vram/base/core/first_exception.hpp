@@ -33,7 +33,7 @@ public:
             }
         }
     }
-    /// Throws the first exception of the calls. Returns if no call has thrown.
+    /// Throws the first exception that a call made by `of` has thrown. Returns if there was none.
     void rethrow() const {
         if (first_) { std::rethrow_exception(first_); }
     }

@@ -264,9 +264,9 @@ private:
     std::atomic<group*>    others_[most_thread_numbers / most_first - 1]{};
     std::unique_ptr<group> owners_[most_thread_numbers / most_first - 1];
     std::mutex             last_lock_;
-    /// Writer of all threads that have no writer of their own: their number is at least
-    /// `most_thread_numbers`, or there was no host memory for their `group`. Guarded by
-    /// `last_lock_`.
+    /// The write position of all threads without their own share. These are the threads with a
+    /// number of at least `most_thread_numbers`, and those for whose `group` of write positions
+    /// there was no host memory. Guarded by `last_lock_`.
     writer last_;
 };
 

@@ -113,8 +113,9 @@ public:
     [[gnu::noinline]] void add(Counters& sums, shard& mine, std::size_t bytes) noexcept {
         held const all = this->hold_shards();
         gather(sums, all);
-        mine.counted         = true;
-        bool          others = false; // true if another shard counted since the last push or pop
+        mine.counted = true;
+        // True if a shard other than `mine` has counted since the last `push` or `pop`.
+        bool          others = false;
         std::uint64_t calls  = 1;
         all.for_each([&](shard const& each) {
             others = others || (&each != &mine && each.counted);

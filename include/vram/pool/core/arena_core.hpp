@@ -175,7 +175,8 @@ protected:
         return back;
     }
 
-    /// Returns the sum of the figures of all shards (pools of the arena).
+    /// Returns the usage of the arena: the sum of the figures of all shards (its pools). The
+    /// reserved bytes and their peak are not sums: they are counted for the whole arena.
     [[nodiscard]] memory_usage totals() const {
         resource_call<platform> const own;
         memory_usage                  all;

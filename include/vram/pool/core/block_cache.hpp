@@ -48,8 +48,9 @@ public:
         }
         return reuse_large(slot, bytes, alignment, is_complete);
     }
-    /// Caches a freed block, so that the stream with the index `slot` can use it for later requests
-    /// of `bytes`. If `bytes` exceeds `quick_lists::largest`, the block may be coalesced instead.
+    /// Caches the freed block `b` for later requests of `bytes` by the stream with the index
+    /// `slot`. If `bytes` exceeds `quick_lists::largest`, the block may be coalesced instead, for
+    /// example if `counts` has no live bytes.
     template <class IsComplete>
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot,
                                     live_counts const& counts, IsComplete is_complete) noexcept {

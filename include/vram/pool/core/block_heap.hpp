@@ -18,12 +18,13 @@ namespace vram {
 namespace detail {
 
 /// Allocates and frees blocks in some chunks of a pool. Free blocks are in lists by size. Live and
-/// cached blocks are in a table by address. A free block stores its pending uses by streams.
-/// `price` returns when the asking stream may use the block: now, after a wait, or never.
-/// `is_complete(use)` returns true if a pending use has ended.
+/// cached blocks are in a table by address. A free block stores its pending uses by streams. The
+/// caller, which knows the streams, passes two functions. `price` returns when the asking stream
+/// may use memory with a given pending use: now, after a wait, or never. `is_complete(use)` returns
+/// true if a pending use has ended.
 ///
 /// Threads   One thread at a time.
-/// Cost      Constant for an allocation or free, except for a search of all free blocks.
+/// Cost      Constant for an allocation or free. A search may examine all free blocks.
 class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;

@@ -113,7 +113,8 @@ public:
         return uses_.push(use{{begin, end, epoch, by.slot}, by});
     }
     /// Called when the stream with the id `id` ends. If a use of this chunk by the stream has no
-    /// known end yet (its epoch is `running`), the use gets the epoch and the slot of `last`.
+    /// known end yet (its epoch is `running`), the use then ends with the stream's last work.
+    /// `last`: the epoch of this work, and the index (`slot`) of the stream's timeline.
     void end_use(std::uint64_t id, tag const& last) noexcept {
         use* const u = find_use(id, running);
         if (u == nullptr) { return; }

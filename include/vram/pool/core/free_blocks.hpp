@@ -267,8 +267,8 @@ private:
     }
     bins       bins_;
     block_list tails_;
-    /// Finds the place for a request within one block. Its pointer to the page table is not moved
-    /// with `free_blocks`, so call `know_memory` after a move.
+    /// Finds the place for a request within one block. Points to the pool's table of pages. A move
+    /// of the `free_blocks` does not move this pointer, so call `know_memory` after the move.
     block_places places_;
     bool         in_place_ = false;
 };

@@ -313,8 +313,10 @@ private:
         return {start, pages_.book.missing(pages_.book.touched(start, start + r.bytes))};
     }
     /// Returns the first place in `b` where all pages for the request have memory or can get it,
-    /// and the cost. Pages can get back memory that was moved away, unless `captured`. Other pages
-    /// can get new memory if `fresh`. Returns an empty result if there is no such place.
+    /// and the cost (see `new_page`). A page can get back memory that was moved away from it, if
+    /// `offer` has marked the page that has this memory now and `captured` is false. A page from
+    /// which no memory was moved away can get new memory if `fresh` is true. Returns an empty
+    /// result if there is no such place.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);

@@ -251,8 +251,8 @@ private:
                                   guard /* until it returns */) noexcept {
         return put(b, bytes, alignment, &s);
     }
-    /// Frees the block `b`, which the stream `on` (null: none) may still use. Returns false for an
-    /// invalid free.
+    /// Frees the block `b`, which the stream `on` (null: none) may still use. Returns false if the
+    /// free is invalid: `b` is null, or was allocated with another size or alignment.
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }

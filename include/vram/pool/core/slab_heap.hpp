@@ -156,7 +156,8 @@ public:
         free_lists_.add(n);
     }
     /// Undoes the allocation of `n`, which was the oldest free block of the stream with the index
-    /// `slot`. `n` becomes the oldest block in the list of that stream again.
+    /// `slot`. `n` becomes the oldest block in the list of that stream again. `epoch`: the part of
+    /// the stream's work in which `n` was freed.
     void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --live_;
         n->home->make_pending(*n, slot, epoch);

@@ -203,7 +203,7 @@ public:
         return [this](tag const& t) { return timelines_.is_complete(t); };
     }
     /// Returns true if all pending uses in `held` (streams that may still use freed memory) are
-    /// complete.
+    /// known to be complete. Queries no stream.
     [[nodiscard]] bool is_ready(tags const& held) const noexcept {
         return timelines_.of(held, nullptr, false) == availability::ready;
     }

@@ -155,8 +155,9 @@ private:
         return out;
     }
 
-    /// Returns the live bytes that `memory_` counts. If `memory_` has no `usage()`, or is the layer
-    /// `refusing` itself (`Top`), returns the bytes of the live blocks that `work_` allocated.
+    /// Returns the live bytes that `memory_.usage()` counts. If `memory_` has no `usage()`, or is
+    /// itself the layer `refusing` (`Top` is true), returns the bytes of the blocks that `work_`
+    /// has allocated in this trial and not freed.
     [[nodiscard]] std::size_t live() const {
         if constexpr (!Top && measured_resource<R>) {
             return memory_.usage().live;

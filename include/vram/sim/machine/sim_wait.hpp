@@ -155,9 +155,10 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        // If `known` is true, the thread is already ordered after all work of the stream. For the
-        // legacy default stream, `known` is false, because its work includes that of blocking
-        // streams.
+        // If `known` is true, the thread is already ordered after all work of the stream, so
+        // `answer` need not order it. `known` is false for the legacy default stream, because its
+        // work includes that of blocking streams. It is also false if the stream's vector clock may
+        // have changed after the step `s.count` (`joined`).
         bool const known = !s.legacy && !s.vclock.joined() && knows(s.slot, s.count);
         return answer(pending, known, all.vclock);
     }

@@ -105,8 +105,9 @@ public:
         to.asked  = from.asked;
         return enqueue(from, to, to.memory, from.memory, to.asked);
     }
-    /// Enqueues the copy of a result to the pinned block `to`. Returns null, or the exception:
-    /// `loader_error{ended}` if the process is ending.
+    /// Enqueues the copy of a result from the device block `from` to the pinned block `to`. Returns
+    /// null on success, otherwise the exception. If the process is ending, enqueues nothing and
+    /// returns `loader_error{ended}`.
     [[nodiscard]] std::exception_ptr download(slot& from, pinned& to) noexcept {
         to.size  = from.size;
         to.index = from.index;

@@ -146,9 +146,9 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results, or the sink or a copy has failed. Then tells
-    /// the sink's thread to end. If no call of the program has thrown the exception of the failure,
-    /// reports the exception (`set_error_sink`).
+    /// Waits until the sink has received all results, or until the sink or a copy has failed. Then
+    /// tells the sink's thread to end, and does not wait for that. If there was a failure, and
+    /// neither `take` nor `finish` has thrown its exception, reports it to the error sink.
     void stop() noexcept {
         bool lost = false;
         {
