@@ -817,12 +817,15 @@ TEST_CASE("arena: the error sink may allocate when a second free is reported") {
     void* const      have_pools[] = {mr.allocate(a, 1000), mr.allocate(b, 1000)};
     void* const      x            = mr.allocate(a, 2000);
     void*            q            = nullptr;
-    for (int i = 0; i < 2; ++i) { mr.deallocate(b, x, 2000); }
+    mr.deallocate(b, x, 2000);
+    unsigned const second = __LINE__ + 1;
+    mr.deallocate(b, x, 2000);
     told.also = [&] { q = q != nullptr ? q : mr.allocate(a, 1_MiB); };
     (void)mr.usage(); // drains the queue
     told.also = nullptr;
     CHECK(q != nullptr);
     CHECK(told.count(error_kind::double_free) == 1);
+    CHECK(told.last().caller.line() == second);
     CHECK(mr.usage().live == 2048 + 1_MiB);
     mr.deallocate(a, q, 1_MiB);
     mr.deallocate(a, have_pools[0], 1000);
