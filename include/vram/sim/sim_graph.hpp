@@ -64,17 +64,17 @@ public:
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
         }
-        graph                           = s.capture;
-        std::vector<bool> const ordered = before(*graph, s.capture_deps);
-        auto const              expect  = [&](std::vector<std::size_t> const& nodes) {
+        graph                                = s.capture;
+        std::vector<bool> const ordered      = before(*graph, s.capture_deps);
+        auto const              must_precede = [&](std::vector<std::size_t> const& nodes) {
             for (std::size_t const node : nodes) {
                 graph->broken = graph->broken || !ordered[node];
             }
         };
-        expect(graph->left);
+        must_precede(graph->left);
         for (detail::sim_device_state& d : s.machine->devices) {
             for (detail::sim_stream_state* const other : d.streams) {
-                if (other->capture == graph) { expect(other->capture_deps); }
+                if (other->capture == graph) { must_precede(other->capture_deps); }
             }
         }
         detail::end_capture(*graph, s.machine->captures, s.machine->devices);
