@@ -31,9 +31,7 @@ void copy_on(cuda_stream_view stream, Copy const& copy) {
                 cuda_error::clear(status);
                 status = cuda_exit::or_done(copy);
             }
-        } catch (cuda_error const&) { // `stream` is captured, and its device is not known
-            return cuda_check(status);
-        }
+        } catch (cuda_error const&) {} // `stream` is captured, and its device is not known
     }
     cuda_check(status);
 }

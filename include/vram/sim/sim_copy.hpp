@@ -22,23 +22,23 @@ namespace vram {
 
 namespace detail {
 
+/// Returns the description of a copy of `bytes` contiguous bytes.
+inline pitched_copy contiguous(void* to, void const* from, std::size_t bytes) noexcept {
+    return {.to         = to,
+            .to_pitch   = bytes,
+            .to_slice   = bytes,
+            .from       = from,
+            .from_pitch = bytes,
+            .from_slice = bytes,
+            .width      = bytes};
+}
 /// Queues a copy of `bytes` bytes on `stream`.
 inline void copy_range(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                        sim_copy_kind kind, std::source_location where) {
     sim_stream_state& s = stream.state();
     sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
-    if (bytes != 0) {
-        enqueue_copy(call, s,
-                     {.to         = to,
-                      .to_pitch   = bytes,
-                      .to_slice   = bytes,
-                      .from       = from,
-                      .from_pitch = bytes,
-                      .from_slice = bytes,
-                      .width      = bytes},
-                     false, kind);
-    }
+    if (bytes != 0) { enqueue_copy(call, s, contiguous(to, from, bytes), false, kind); }
     call.throw_report();
 }
 
@@ -56,7 +56,8 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
 }
 /// Copies `bytes` bytes from one device to another, as cudaMemcpyPeerAsync does. Needs no access to
 /// the memory, also if it is from a pool or a mapping. Throws `sim_error{invalid_value}` for
-/// pageable memory. As in CUDA, the addresses determine the devices, and an end may be pinned.
+/// pageable memory. As in CUDA, the addresses determine the devices, and one of them may be pinned
+/// host memory.
 inline void sim_copy(sim_stream_view stream, void* to, sim_device to_device, void const* from,
                      sim_device from_device, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
@@ -92,14 +93,7 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
         detail::sim_route::on_device(route.to_kind)) {
         detail::sim_wait{call}.synchronize(s);
     }
-    detail::enqueue_copy(call, s,
-                         {.to         = to,
-                          .to_pitch   = bytes,
-                          .to_slice   = bytes,
-                          .from       = from,
-                          .from_pitch = bytes,
-                          .from_slice = bytes,
-                          .width      = bytes});
+    detail::enqueue_copy(call, s, detail::contiguous(to, from, bytes));
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
     bool const staged =
         route.from_kind == detail::sim_kind::pageable && !s.machine->options.host_page_tables;
@@ -151,15 +145,7 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                             "the copies of a batch have no order among themselves");
     for (std::size_t i = 0; i < to.size(); ++i) {
         if (bytes[i] == 0) { continue; }
-        detail::enqueue_copy(call, s,
-                             {.to         = to[i],
-                              .to_pitch   = bytes[i],
-                              .to_slice   = bytes[i],
-                              .from       = from[i],
-                              .from_pitch = bytes[i],
-                              .from_slice = bytes[i],
-                              .width      = bytes[i]},
-                             true);
+        detail::enqueue_copy(call, s, detail::contiguous(to[i], from[i], bytes[i]), true);
     }
     call.throw_report();
     return true;

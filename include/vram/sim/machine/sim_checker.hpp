@@ -366,10 +366,10 @@ private:
     /// Always returns true if residency is not checked. Parameters: as of `sim_reach`.
     bool reaches(sim_event_of const& step, sim_block const& block, sim_range range,
                  sim_copy_kind copy, bool peers, sim_parts* parts) {
+        if (!on_.residency) { return true; }
         auto mistake = sim_reach(step, block, range, copy, peers, parts);
-        if (!on_.residency || !mistake) { return true; }
-        report(std::move(*mistake));
-        return false;
+        if (mistake) { report(std::move(*mistake)); }
+        return !mistake;
     }
 
     void report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,

@@ -331,9 +331,9 @@ private:
         sim_space&       space = m.memory.space(sim_kind::device_async, pool.device);
         sim_block* const block = space.before(p);
         // If a launch of a graph has allocated the block again, the block stays live.
-        bool const waits = block != nullptr && block->begin == p && block->pool == &pool &&
+        bool const freed = block != nullptr && block->begin == p && block->pool == &pool &&
                            block->busy && block->ticket == ticket;
-        if (waits) { space.retire(*block); }
+        if (freed) { space.retire(*block); }
         pool.remove(ticket);
         complete_place(pool, slot, ticket);
         sim_room::shrink(m, pool);
